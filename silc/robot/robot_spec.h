@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace silc {
+
+/// Joints that belong together, by index in RobotSpec::joints, in the order the file lists them.
+struct JointGroup {
+  std::string name;
+  std::vector<int> joints;
+};
+
+/// One set of geoms a foot may stand on; the loader keeps one set and removes the others.
+struct FootGeoms {
+  std::string name;                // "spheres", "box"
+  std::vector<std::string> geoms;  // named geoms of the MJCF
+};
+
+struct FootSpec {
+  std::string body;
+  std::string site;  // sole centre: the point the foot's Jacobian and pose are taken at
+  std::vector<FootGeoms> geom_sets;
+};
+
+struct HandSpec {
+  std::string name;
+  std::string body;
+  std::string site;  // where a stiffness at the hand is felt
+};
+
+struct ImuSpec {
+  std::string name;
+  std::string site;
+};
+
+/// Gains of the joint servo (S1), one entry per joint of RobotSpec::joints.
+struct GainSet {
+  std::string name;
+  Eigen::VectorXd kp;            // [N·m/rad]
+  Eigen::VectorXd kd;            // [N·m·s/rad]
+  Eigen::VectorXd action_scale;  // [rad] α of (S1): q* = q_ref + α a
+};
+
+struct Pose {
+  std::string name;
+  double base_height =
+      0;              // [m] nominal height of the base body's origin when standing on flat ground
+  Eigen::VectorXd q;  // [rad] one entry per joint; those the file leaves out are zero
+};
+
+/// Normal force at which a foot counts as standing, and as lifted. The gap keeps the contact mode
+/// from flickering at touch-down.
+struct FootForceThresholds {
+  double enter = 0;  // [N]
+  double leave = 0;  // [N] below enter
+};
+
+/// What silc needs to know about a robot beyond its MJCF: the contents of a robot.yaml, checked for
+/// everything that can be checked without compiling the model. docs/robots.md describes the file.
+///
+/// "Robot order" everywhere in silc is the order of `joints`: rows and columns of every joint-space
+/// matrix, entries of q, kp, action_scale. Nothing else may be assumed about it, least of all that
+/// it is the MJCF's.
+struct RobotSpec {
+  std::string file;        // the robot.yaml
+  std::string name;        // "g1"
+  std::string title;       // for people
+  std::string model_file;  // MJCF, path resolved against the yaml's folder
+
+  std::vector<std::string> joints;  // robot order
+  std::vector<JointGroup> groups;   // "left_leg", "legs", …
+  std::vector<JointGroup> actors;   // every joint is in exactly one
+  std::string base;                 // the body with the free joint
+
+  FootSpec left_foot;
+  FootSpec right_foot;
+  std::string foot_collision;  // the geom set the feet stand on, "spheres"
+  FootForceThresholds foot_force;
+  std::vector<HandSpec> hands;
+  std::vector<ImuSpec> imus;  // the first is the base's
+
+  std::vector<GainSet> gains;
+  std::string default_gains;
+  std::vector<Pose> poses;
+  std::string default_pose;
+
+  double control_period = 0;       // [s] one action
+  double physics_period = 0;       // [s] one simulation step; control_period is a multiple of it
+  Eigen::VectorXd velocity_limit;  // [rad/s] one entry per joint; empty when the file gives none
+
+  int num_joints() const { return static_cast<int>(joints.size()); }
+  int physics_steps_per_control() const;
+
+  /// Look-ups by the name a user typed. An unknown name throws a ConfigError that names the file
+  /// and the near misses. Gains("") and StandingPose("") are the file's defaults.
+  int Joint(std::string_view joint_name) const;
+  const JointGroup& Group(std::string_view group_name) const;
+  const JointGroup& Actor(std::string_view actor_name) const;
+  const GainSet& Gains(std::string_view gains_name = "") const;
+  const Pose& StandingPose(std::string_view pose_name = "") const;
+  const HandSpec& Hand(std::string_view hand_name) const;
+};
+
+/// Reads and checks a robot.yaml. Throws ConfigError: unknown keys, joints named twice or not at
+/// all, lists of the wrong length, values out of range.
+RobotSpec ReadRobotSpec(const std::string& path);
+
+/// The same from text; `path` stands for the file in messages and for resolving the model's path.
+RobotSpec ParseRobotSpec(std::string_view text, const std::string& path);
+
+/// The robot.yaml that "g1" or "path/to/robot.yaml" (or its folder) means. A bare name is looked
+/// for as NAME/robot.yaml in $SILC_ROBOTS (folders separated by ':'), in ./robots, in the source
+/// tree silc was built from and in the installed share folder, in this order. Throws ConfigError
+/// naming the folders tried and the robots found there.
+std::string FindRobotFile(const std::string& name_or_path);
+
+}  // namespace silc
