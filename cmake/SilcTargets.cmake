@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags shared by every silc target, and the two ways a target is declared.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(silc_flags INTERFACE)
+target_compile_options(silc_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wvla)
+if(SILC_WERROR)
+  target_compile_options(silc_flags INTERFACE -Werror)
+endif()
+# Debug builds carry Eigen's heap guard, so that "does not allocate" is tested and not hoped for. The
+# macro changes Eigen's inline code: it must be the same in every target, hence global.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_compile_definitions(EIGEN_RUNTIME_NO_MALLOC)
+endif()
+if(SILC_SANITIZE)
+  add_compile_options(-fsanitize=${SILC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SILC_SANITIZE})
+endif()
+
+# silc_library(NAME sources... [DEPENDS targets...]): one module, reachable as silc::NAME.
+function(silc_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(silc_${name} ${arg_UNPARSED_ARGUMENTS})
+  add_library(silc::${name} ALIAS silc_${name})
+  target_include_directories(silc_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(silc_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS} silc_flags)
+endfunction()
+
+# silc_test(NAME libraries...): NAME.cc in this folder, one CTest entry per executable. Tests find the
+# project's files (robots/, configs/) and, where it is checked out beside, the reference data by the
+# two definitions below.
+function(silc_test name)
+  if(NOT SILC_WITH_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE ${ARGN} GTest::gtest_main silc_flags)
+  target_compile_definitions(${name} PRIVATE
+    SILC_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    SILC_REFERENCE_DIR="${PROJECT_SOURCE_DIR}/../shared/reference")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/base/yaml.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "silc/base/error.h"
+
+namespace silc {
+namespace {
+
+// What the user reads when `use` meets `text`.
+std::string Message(const std::string& text, const std::function<void(const YamlNode&)>& use) {
+  try {
+    use(YamlNode::Parse(text, "f.yaml"));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Yaml, ReadsNestedValues) {
+  const YamlNode root = YamlNode::Parse("a: {b: [1, -2.5e3, +3]}\nc: true\nd: hello\n", "f.yaml");
+  root.Keys({"a", "c"}, {"d", "e"});
+  EXPECT_EQ(root["a"]["b"].AsDoubles(), (std::vector<double>{1, -2500, 3}));
+  EXPECT_TRUE(root["c"].AsBool());
+  EXPECT_EQ(root["d"].AsString(), "hello");
+  EXPECT_FALSE(root.Has("e"));
+  EXPECT_EQ(root.KeyNames(), (std::vector<std::string>{"a", "c", "d"}));
+}
+
+TEST(Yaml, AnUnknownKeyNamesItsLineAndTheNearestKnownOne) {
+  EXPECT_EQ(Message("kp: 1\nkdd: 2\n", [](const YamlNode& n) { n.Keys({"kp"}, {"kd"}); }),
+            "f.yaml:2: kdd: unknown key; did you mean kd or kp?");
+}
+
+TEST(Yaml, AMissingKeyIsNamed) {
+  EXPECT_EQ(Message("g:\n  kp: 1\n", [](const YamlNode& n) { n["g"].Keys({"kp", "kd"}); }),
+            "f.yaml:2: g: 'kd' is missing");
+}
+
+TEST(Yaml, AKeyGivenTwiceIsRefused) {
+  EXPECT_EQ(Message("a: {kp: 1,\n kp: 2}\n", [](const YamlNode&) {}), "f.yaml:2: a.kp: given twice");
+}
+
+TEST(Yaml, ValuesOfTheWrongKindSayWhatTheyAre) {
+  EXPECT_EQ(Message("a: [1, x]\n", [](const YamlNode& n) { n["a"].AsDoubles(); }),
+            "f.yaml:1: a[1]: 'x' is not a finite number");
+  EXPECT_EQ(Message("a: .nan\n", [](const YamlNode& n) { n["a"].AsDouble(); }),
+            "f.yaml:1: a: '.nan' is not a finite number");
+  EXPECT_EQ(Message("a: nan\n", [](const YamlNode& n) { n["a"].AsDouble(); }),
+            "f.yaml:1: a: 'nan' is not a finite number");
+  EXPECT_EQ(Message("a: 2.5\n", [](const YamlNode& n) { n["a"].AsInt(); }),
+            "f.yaml:1: a: '2.5' is not a whole number");
+  EXPECT_EQ(Message("a: 7\n", [](const YamlNode& n) { n["a"].AsDoubleIn(0, 1); }),
+            "f.yaml:1: a: 7 is outside [0, 1]");
+  EXPECT_EQ(Message("a: yes\n", [](const YamlNode& n) { n["a"].AsBool(); }),
+            "f.yaml:1: a: 'yes' is neither true nor false");
+  EXPECT_EQ(Message("a: stnad\n", [](const YamlNode& n) { n["a"].AsChoice({"stand", "walk"}); }),
+            "f.yaml:1: a: 'stnad' is not a choice here; did you mean stand?");
+  EXPECT_EQ(Message("a: 1\n", [](const YamlNode& n) { n["a"]["b"]; }),
+            "f.yaml:1: a: must be a map of keys to values");
+}
+
+TEST(Yaml, BrokenTextAndEmptyFilesAreRefused) {
+  EXPECT_EQ(Message("", [](const YamlNode&) {}), "f.yaml: is empty");
+  EXPECT_TRUE(Message("a: [1\n", [](const YamlNode&) {}).starts_with("f.yaml:2: not valid YAML: "));
+}
+
+}  // namespace
+}  // namespace silc
