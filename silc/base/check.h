@@ -8,7 +8,7 @@ namespace silc {
 
 }  // namespace silc
 
-/// Our own invariants: sizes that must agree, states that cannot be. On in every build. What a user can
-/// cause is a ConfigError, and what the world can cause is a status.
+/// Our own invariants: sizes that must agree, states that cannot be. On in every build. What a user
+/// can cause is a ConfigError, and what the world can cause is a status.
 #define SILC_CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::silc::CheckFailed(__FILE__, __LINE__, #condition))

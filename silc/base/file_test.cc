@@ -22,7 +22,8 @@ class File : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   int NumFiles() const {
-    return static_cast<int>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<int>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
   fs::path folder_;

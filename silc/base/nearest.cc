@@ -38,9 +38,8 @@ std::vector<std::string> NearestNames(std::string_view word,
     const int limit = std::max<int>(2, static_cast<int>(word.size()) / 3);
     if (distance <= limit) scored.emplace_back(distance, candidate);
   }
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& x, const auto& y) {
-    return x.first < y.first;
-  });
+  std::stable_sort(
+      scored.begin(), scored.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<std::string> names;
   for (const auto& [distance, name] : scored) {
     if (static_cast<int>(names.size()) < count) names.push_back(name);

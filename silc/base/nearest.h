@@ -10,8 +10,8 @@ namespace silc {
 /// Edit distance with adjacent swaps (insert, delete, replace, transpose cost 1 each).
 int EditDistance(std::string_view a, std::string_view b);
 
-/// The candidates a user most likely meant by `word`, nearest first, at most `count`; those too far off
-/// to be a slip are left out. A word contained in a candidate counts as near.
+/// The candidates a user most likely meant by `word`, nearest first, at most `count`; those too far
+/// off to be a slip are left out. A word contained in a candidate counts as near.
 std::vector<std::string> NearestNames(std::string_view word,
                                       const std::vector<std::string>& candidates,
                                       int count = 3);

@@ -15,7 +15,8 @@ TEST(EditDistance, CountsSlips) {
 }
 
 TEST(NearestNames, OrdersBySlipsAndDropsStrangers) {
-  const std::vector<std::string> joints = {"left_knee_joint", "right_knee_joint", "waist_yaw_joint"};
+  const std::vector<std::string> joints = {
+      "left_knee_joint", "right_knee_joint", "waist_yaw_joint"};
   EXPECT_EQ(NearestNames("left_kne_joint", joints), std::vector<std::string>{"left_knee_joint"});
   EXPECT_EQ(NearestNames("kdd", {"kp", "other", "kd"}), (std::vector<std::string>{"kd", "kp"}));
   EXPECT_EQ(NearestNames("waist_yaw", joints), std::vector<std::string>{"waist_yaw_joint"});

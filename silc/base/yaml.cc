@@ -42,9 +42,12 @@ struct YamlNode::Impl {
 
 namespace {
 
-// yaml-cpp keeps the last of two equal keys in silence, so duplicates are looked for once, up front. The
-// same walk bounds the depth, which aliases could otherwise make endless.
-void RefuseDuplicates(const YAML::Node& node, const std::string& file, const std::string& path, int depth) {
+// yaml-cpp keeps the last of two equal keys in silence, so duplicates are looked for once, up
+// front. The same walk bounds the depth, which aliases could otherwise make endless.
+void RefuseDuplicates(const YAML::Node& node,
+                      const std::string& file,
+                      const std::string& path,
+                      int depth) {
   if (depth > kMaxDepth) throw ConfigError(file + ": nested deeper than 64 levels");
   if (node.IsMap()) {
     std::set<std::string> seen;
@@ -73,7 +76,8 @@ YamlNode YamlNode::Parse(std::string_view text, const std::string& name) {
   try {
     node = YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
-    throw ConfigError(name + ":" + std::to_string(error.mark.line + 1) + ": not valid YAML: " + error.msg);
+    throw ConfigError(name + ":" + std::to_string(error.mark.line + 1) +
+                      ": not valid YAML: " + error.msg);
   }
   if (!node.IsDefined() || node.IsNull()) throw ConfigError(name + ": is empty");
   RefuseDuplicates(node, name, "", 0);
@@ -117,7 +121,8 @@ YamlNode YamlNode::operator[](const std::string& key) const {
 YamlNode YamlNode::operator[](int index) const {
   if (!IsList()) Fail("must be a list");
   if (index < 0 || index >= size()) Fail("has no entry " + std::to_string(index));
-  return YamlNode(impl_->Child(impl_->node[index], impl_->path + "[" + std::to_string(index) + "]"));
+  return YamlNode(
+      impl_->Child(impl_->node[index], impl_->path + "[" + std::to_string(index) + "]"));
 }
 
 int YamlNode::size() const {
@@ -167,8 +172,8 @@ int YamlNode::AsInt() const {
 int YamlNode::AsIntIn(int low, int high) const {
   const int value = AsInt();
   if (value < low || value > high) {
-    Fail(std::to_string(value) + " is outside [" + std::to_string(low) + ", " + std::to_string(high) +
-         "]");
+    Fail(std::to_string(value) + " is outside [" + std::to_string(low) + ", " +
+         std::to_string(high) + "]");
   }
   return value;
 }
@@ -209,6 +214,8 @@ std::string YamlNode::Where() const {
 
 const std::string& YamlNode::file() const { return impl_->file; }
 
-void YamlNode::Fail(const std::string& message) const { throw ConfigError(Where() + ": " + message); }
+void YamlNode::Fail(const std::string& message) const {
+  throw ConfigError(Where() + ": " + message);
+}
 
 }  // namespace silc

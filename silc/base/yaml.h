@@ -8,12 +8,12 @@
 
 namespace silc {
 
-/// A YAML value that knows where it stands. Every accessor either returns what was asked for or throws a
-/// ConfigError that starts with "FILE:LINE: key": missing keys, wrong types, numbers that are no numbers
-/// and values out of range all end there. Numbers must be finite.
+/// A YAML value that knows where it stands. Every accessor either returns what was asked for or
+/// throws a ConfigError that starts with "FILE:LINE: key": missing keys, wrong types, numbers that
+/// are no numbers and values out of range all end there. Numbers must be finite.
 ///
-/// A map is read by naming its keys once, with Keys(): anything else in it is an error that suggests the
-/// nearest known key. Duplicate keys are errors too.
+/// A map is read by naming its keys once, with Keys(): anything else in it is an error that
+/// suggests the nearest known key. Duplicate keys are errors too.
 class YamlNode {
  public:
   static YamlNode ParseFile(const std::string& path);
@@ -21,21 +21,22 @@ class YamlNode {
   static YamlNode Parse(std::string_view text, const std::string& name);
 
   /// Throws unless this is a map whose keys are all in `required` or `optional`, with none missing.
-  void Keys(const std::vector<std::string>& required, const std::vector<std::string>& optional = {}) const;
+  void Keys(const std::vector<std::string>& required,
+            const std::vector<std::string>& optional = {}) const;
   /// The map's keys in file order.
   std::vector<std::string> KeyNames() const;
 
   bool Has(const std::string& key) const;
   YamlNode operator[](const std::string& key) const;  ///< throws when the key is missing
   YamlNode operator[](int index) const;
-  int size() const;                                   ///< of a list or a map; throws for a scalar
+  int size() const;  ///< of a list or a map; throws for a scalar
 
   bool IsMap() const;
   bool IsList() const;
   bool IsScalar() const;
 
   double AsDouble() const;
-  double AsDoubleIn(double low, double high) const;   ///< low ≤ value ≤ high
+  double AsDoubleIn(double low, double high) const;  ///< low ≤ value ≤ high
   int AsInt() const;
   int AsIntIn(int low, int high) const;
   bool AsBool() const;

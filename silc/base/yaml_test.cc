@@ -36,12 +36,16 @@ TEST(Yaml, AnUnknownKeyNamesItsLineAndTheNearestKnownOne) {
 }
 
 TEST(Yaml, AMissingKeyIsNamed) {
-  EXPECT_EQ(Message("g:\n  kp: 1\n", [](const YamlNode& n) { n["g"].Keys({"kp", "kd"}); }),
+  EXPECT_EQ(Message("g:\n  kp: 1\n",
+                    [](const YamlNode& n) {
+                      n["g"].Keys({"kp", "kd"});
+                    }),
             "f.yaml:2: g: 'kd' is missing");
 }
 
 TEST(Yaml, AKeyGivenTwiceIsRefused) {
-  EXPECT_EQ(Message("a: {kp: 1,\n kp: 2}\n", [](const YamlNode&) {}), "f.yaml:2: a.kp: given twice");
+  EXPECT_EQ(Message("a: {kp: 1,\n kp: 2}\n", [](const YamlNode&) {}),
+            "f.yaml:2: a.kp: given twice");
 }
 
 TEST(Yaml, ValuesOfTheWrongKindSayWhatTheyAre) {
@@ -57,7 +61,10 @@ TEST(Yaml, ValuesOfTheWrongKindSayWhatTheyAre) {
             "f.yaml:1: a: 7 is outside [0, 1]");
   EXPECT_EQ(Message("a: yes\n", [](const YamlNode& n) { n["a"].AsBool(); }),
             "f.yaml:1: a: 'yes' is neither true nor false");
-  EXPECT_EQ(Message("a: stnad\n", [](const YamlNode& n) { n["a"].AsChoice({"stand", "walk"}); }),
+  EXPECT_EQ(Message("a: stnad\n",
+                    [](const YamlNode& n) {
+                      n["a"].AsChoice({"stand", "walk"});
+                    }),
             "f.yaml:1: a: 'stnad' is not a choice here; did you mean stand?");
   EXPECT_EQ(Message("a: 1\n", [](const YamlNode& n) { n["a"]["b"]; }),
             "f.yaml:1: a: must be a map of keys to values");
