@@ -8,21 +8,24 @@ namespace silc {
 
 /// How the action answers to small changes of what the policy observed, at one observation.
 ///
-/// Frame i is i control steps old: 0 is the newest. Every block is the derivative with respect to the
-/// physical quantity, so observation scales, offsets and normalisers are already inside, and columns are
-/// in the robot's joint order. A policy that does not observe a quantity leaves its list empty.
+/// Frame i is i control steps old: 0 is the newest. Every block is the derivative with respect to
+/// the physical quantity, so observation scales, offsets and normalisers are already inside, and
+/// columns are in the robot's joint order. A policy that does not observe a quantity leaves its
+/// list empty.
 ///
 ///     δa_t = Σ_i  J_q[i] δq_{t−i} + J_v[i] δq̇_{t−i} + J_a[i] δa_{t−1−i} + J_tau[i] δτ_{t−i}
 ///                 + J_g[i] δg_{t−i} + J_w[i] δω_{t−i}
 ///
-/// nu actions (the robot's joint order), nv joints.
+/// nu actions (the robot's joint order), nv joints. The stiffness functions want nu = nv: a joint
+/// that no action drives has a zero row (and α = 0 in the servo).
 struct PolicyJacobians {
   std::vector<Eigen::MatrixXd> J_q;    // [1/rad]      nu × nv   joint position
   std::vector<Eigen::MatrixXd> J_v;    // [s/rad]      nu × nv   joint velocity
   std::vector<Eigen::MatrixXd> J_a;    // [1]          nu × nu   action of step t−1−i
   std::vector<Eigen::MatrixXd> J_tau;  // [1/(N·m)]    nu × nv   joint torque
-  std::vector<Eigen::MatrixXd> J_g;    // [1]          nu × 3    unit gravity vector in the base frame B
-  std::vector<Eigen::MatrixXd> J_w;    // [s/rad]      nu × 3    base angular velocity in B
+  std::vector<Eigen::MatrixXd>
+      J_g;  // [1]          nu × 3    unit gravity vector in the base frame B
+  std::vector<Eigen::MatrixXd> J_w;  // [s/rad]      nu × 3    base angular velocity in B
 };
 
 /// What K₁ (S2) and K_s (S3) need of the Jacobians: the newest frame's J_q, and the blocks summed over the
@@ -37,11 +40,14 @@ struct SummedJacobians {
   Eigen::MatrixXd S_g;    // [1]         nu × 3    Σ_i J_g[i]
 };
 
-/// Σ_i blocks[i], written into `sum` (zero when the list is empty). Does not allocate when `sum` has the
-/// right size already.
+/// Σ_i blocks[i], written into `sum` (zero when the list is empty). Does not allocate when `sum`
+/// has the right size already.
 void SumFrames(const std::vector<Eigen::MatrixXd>& blocks,
                int rows,
                int cols,
                Eigen::MatrixXd* sum);
+
+/// The same into memory that already has its size.
+void SumFrames(const std::vector<Eigen::MatrixXd>& blocks, Eigen::Ref<Eigen::MatrixXd> sum);
 
 }  // namespace silc

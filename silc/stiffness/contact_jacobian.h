@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+
+#include "silc/stiffness/contact_mode.h"
+#include "silc/stiffness/status.h"
+#include "silc/stiffness/types.h"
+
+namespace silc {
+
+/// Rows as mj_jac…() writes them: row-major. Columns: base linear velocity in W (3), base angular
+/// velocity in B (3), the joints in the robot's order; that is qvel of a model whose first joint is
+/// free.
+using FloatingJacobian3 =
+    Eigen::Matrix<double, 3, Eigen::Dynamic, Eigen::RowMajor, 3, kMaxDofs + 6>;
+using FloatingJacobian6 =
+    Eigen::Matrix<double, 6, Eigen::Dynamic, Eigen::RowMajor, 6, kMaxDofs + 6>;
+
+/// What a simulator or a kinematics library knows about one moment, all in W. Index 0 is left, 1
+/// right.
+struct BodyJacobians {
+  FloatingJacobian6 foot[2];                        // 6 × (6 + nv)  linear rows, then angular rows
+  FloatingJacobian3 com;                            // 3 × (6 + nv)
+  FloatingJacobian3 hand[2];                        // 3 × (6 + nv)
+  Eigen::Vector3d g_B = -Eigen::Vector3d::UnitZ();  // [1] unit gravity vector in B
+};
+
+/// Motions that the contacts leave.
+///
+///     base velocity = B q̇,  B = −J_fb⁻¹ J_fj            f the foot that stands
+///     J = J_xj + J_xb B = J_xj − J_xb J_fb⁻¹ J_fj                                    (S5)
+///     double support:  J_c q̇ = 0,  J_c = J_2j + J_2b B,  q̇ = N ż
+///     E = ∂g_B/∂q = [g_B]× B_rot
+///
+/// A foot that stands neither slips nor tilts. In double support B stands on the left foot; the
+/// choice does not show in anything that is multiplied by N. In flight B = 0: the base is taken as
+/// inertially fixed, so the hands' Jacobians are relative to it, and the centre of mass has no
+/// stiffness.
+struct ContactKinematics {
+  ContactMode mode = ContactMode::kFlight;
+  bool closed = false;  ///< double support: N is in use
+  Jacobian6 B;          // 6 × nv   base linear velocity in W, base angular velocity in B, per q̇
+  Jacobian3 E;          // 3 × nv   [1/rad]; in double support only E N has a meaning
+  Jacobian3 com;        // 3 × nv   [m/rad]
+  Jacobian3 hand[2];    // 3 × nv   [m/rad]
+  Jacobian6 J_c;        // 6 × nv   closing constraint; zero unless closed
+  JointMatrix N;  // nv × (nv − 6) with Nᵀ W N = I; nv × nv with N W Nᵀ = I… = W^{−1/2} when open
+};
+
+/// Fills (S5) for `mode`.
+///
+/// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. With the
+/// budget's
+///                W here, Nᵀ W N = I and the reduced budget needs no factorisation.
+/// @return kOk; kNotFinite; kSingularBaseBlock when J_fb has a reciprocal condition under 1e-10;
+///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows
+///         (relative 1e-7): both legs stretched. Does not allocate, does not throw.
+StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
+                                         ContactMode mode,
+                                         const JointVector* weight,
+                                         ContactKinematics* out);
+
+}  // namespace silc

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+
+#include "silc/stiffness/policy_jacobians.h"
+#include "silc/stiffness/status.h"
+#include "silc/stiffness/types.h"
+
+namespace silc {
+
+/// The sampled loop around the servo.
+struct LoopTiming {
+  double period = 0.02;  // [s] T, from one action to the next
+  double latency = 0;    // [s] d, from sampling to the new target reaching the servo
+};
+
+/// How the base answers to the joints, for the channels of the policy that watch the base. Null:
+/// held.
+struct BaseChannels {
+  const Jacobian3* E = nullptr;      ///< ∂g_B/∂q                         [1/rad]   3 × nv
+  const Jacobian3* B_rot = nullptr;  ///< base angular velocity in B per q̇  [1]       3 × nv
+  bool torque = true;                ///< use J_tau where the policy has it
+};
+
+/// Dynamic stiffness: the torque phasor is −K(jω) times the joint phasor.
+///
+///     K(jω) = Kp + jω Kd − e^{−jωd} Z(ω) Kp α (I − A(ω))⁻¹ G(ω)                       (S4)
+///     A(ω)  = Σ_i J_a[i] e^{−jωT(i+1)},   G(ω) = Σ_i (J_q[i] + jω J_v[i]) e^{−jωTi}
+///     Z(ω)  = (1 − e^{−jωT}) / (jωT)
+///
+/// ideal sampling every T, target held over the period, PD in continuous time. Gravity and angular
+/// velocity of the base add J_g E + jω J_w B_rot to G; an observed torque, sampled just before the
+/// new target arrives, adds J_tau Kp α e^{−jωT(i+s)}, s = max(1, ⌈d/T⌉), to A and −J_tau (Kp + jω
+/// Kd) to G. A motion at ω also excites torque at ω + 2πk/T; those aliases are not in K.
+///
+/// @param omega  [rad/s]  0 < ω < π/T; at 0 the limit, K_s, is returned
+/// @param[out] K [N·m/rad] nv × nv
+/// @return kOk, kNotFinite, or kSingularActionLoop where I − A(ω) cannot be inverted. Allocates.
+StiffnessStatus DynamicStiffness(const Servo& servo,
+                                 const PolicyJacobians& jacobians,
+                                 const LoopTiming& timing,
+                                 const BaseChannels& base,
+                                 double omega,
+                                 Eigen::MatrixXcd* K);
+
+/// First-order term of (S4) at low frequency, K(jω) = K_s + jω D_static + O(ω²):
+///
+///     D_static = Kd − Kp α N₀ [S_v − T (S_q/2 + A₁ N₀ S_q + Q₁)] + Kp α d N₀ S_q      (S4)
+///     N₀ = (I − S_a)⁻¹,  A₁ = Σ (i+1) J_a[i],  Q₁ = Σ i J_q[i]
+///
+/// with the further channels entering as in DynamicStiffness(). [N·m·s/rad]
+StiffnessStatus StaticDamping(const Servo& servo,
+                              const PolicyJacobians& jacobians,
+                              const LoopTiming& timing,
+                              const BaseChannels& base,
+                              Eigen::MatrixXd* D_static);
+
+/// Storage part (K + Kᴴ)/2 and dissipation part (K − Kᴴ)/(2jω), both Hermitian. The loop is passive
+/// at ω when the second is positive semidefinite; the work it takes up per cycle of q = Re(x
+/// e^{jωt}) is π ω xᴴ D_H x.
+Eigen::MatrixXcd StoragePart(const Eigen::MatrixXcd& K);
+Eigen::MatrixXcd DissipationPart(const Eigen::MatrixXcd& K, double omega);
+
+/// Entrywise reading: Im K/ω, what a shaker on one joint calls damping. [N·m·s/rad]
+Eigen::MatrixXd ApparentDamping(const Eigen::MatrixXcd& K, double omega);
+
+}  // namespace silc
