@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/config/budget_file.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/nearest.h"
+#include "silc/base/yaml.h"
+
+namespace silc {
+namespace {
+
+// Wider than any robot needs; catches N/mm written for N/m and the like.
+constexpr double kSoftest = 1e-3, kStiffest = 1e9;  // [N/m], [N·m/rad]
+
+Eigen::Vector3d ReadAxes(const YamlNode& node) {
+  if (!node.IsList() || node.size() != 3) node.Fail("must be three numbers, N/m along x, y, z");
+  Eigen::Vector3d axes;
+  for (int i = 0; i < 3; ++i) axes[i] = node[i].AsDoubleIn(kSoftest, kStiffest);
+  return axes;
+}
+
+}  // namespace
+
+UserBudget ParseBudget(std::string_view text, const std::string& path) {
+  const YamlNode root = YamlNode::Parse(text, path);
+  root.Keys({"null_space"}, {"com", "hands", "left_hand", "right_hand"});
+
+  UserBudget budget;
+  budget.name = std::filesystem::path(path).stem().string();
+  if (root.Has("com")) budget.spec.com = ReadAxes(root["com"]);
+  if (root.Has("hands")) {
+    if (root.Has("left_hand") || root.Has("right_hand")) {
+      root["hands"].Fail("is for both hands; drop it, or left_hand and right_hand");
+    }
+    budget.spec.hand[0] = budget.spec.hand[1] = ReadAxes(root["hands"]);
+  }
+  if (root.Has("left_hand")) budget.spec.hand[0] = ReadAxes(root["left_hand"]);
+  if (root.Has("right_hand")) budget.spec.hand[1] = ReadAxes(root["right_hand"]);
+
+  const YamlNode null_space = root["null_space"];
+  null_space.Keys({"weight", "stiffness"});
+  const bool by_gains = null_space["weight"].AsChoice({"identity", "gains"}) == "gains";
+  budget.spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
+  budget.spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
+
+  const std::string problem = budget.spec.Validate();
+  if (!problem.empty()) root.Fail(problem);
+  return budget;
+}
+
+UserBudget ReadBudget(const std::string& name_or_path) {
+  if (name_or_path.find_first_of("./") != std::string::npos) {
+    return ParseBudget(ReadFile(name_or_path), name_or_path);
+  }
+  std::vector<std::string> names;
+  for (const NamedBudget& mode : PaperModes()) {
+    if (name_or_path == mode.name) return {mode.name, mode.spec};
+    names.emplace_back(mode.name);
+  }
+  throw ConfigError("--mode " + name_or_path + ": no such budget" +
+                    DidYouMean(name_or_path, names) +
+                    "\n  A file of your own is given by its path, as in --mode ./soft.yaml.");
+}
+
+}  // namespace silc

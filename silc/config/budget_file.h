@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "silc/stiffness/budget.h"
+
+namespace silc {
+
+/// A budget and what to call it in tables.
+struct UserBudget {
+  std::string name;
+  BudgetSpec spec;
+};
+
+/// A stiffness budget by name (the paper's modes: compliance, high-stiff, …) or from a YAML file:
+///
+///     com: [200, 200, 20000]            # N/m along x, y, z of the world; optional
+///     hands: [200, 200, 200]            # N/m, both hands; optional; or left_hand / right_hand
+///     null_space: {weight: identity, stiffness: 50}     # N·m/rad; or weight: gains, a fraction of
+///     Kp
+///
+/// An argument with a dot or a slash in it is a file. Throws ConfigError.
+UserBudget ReadBudget(const std::string& name_or_path);
+
+/// The same from text; `path` stands for the file in messages.
+UserBudget ParseBudget(std::string_view text, const std::string& path);
+
+}  // namespace silc
