@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/robot/robot_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/base/yaml.h"
+
+#ifndef SILC_ROBOTS_SOURCE_DIR
+#define SILC_ROBOTS_SOURCE_DIR ""
+#endif
+#ifndef SILC_ROBOTS_INSTALL_DIR
+#define SILC_ROBOTS_INSTALL_DIR ""
+#endif
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFileVersion = 1;
+
+std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+// `pattern` with '*' for any run of characters, matched against the whole of `text`.
+bool Matches(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern.front() == '*') {
+    return Matches(pattern.substr(1), text) || (!text.empty() && Matches(pattern, text.substr(1)));
+  }
+  return !text.empty() && pattern.front() == text.front() &&
+         Matches(pattern.substr(1), text.substr(1));
+}
+
+// The joints a name, a group or a pattern stands for, in robot order. `where` complains in its place.
+std::vector<int> Select(const RobotSpec& spec, const std::string& selector, const YamlNode& where) {
+  const auto joint = std::find(spec.joints.begin(), spec.joints.end(), selector);
+  if (joint != spec.joints.end()) return {static_cast<int>(joint - spec.joints.begin())};
+  for (const JointGroup& group : spec.groups) {
+    if (group.name == selector) return group.joints;
+  }
+  std::vector<int> joints;
+  if (selector.find('*') != std::string::npos) {
+    for (int i = 0; i < spec.num_joints(); ++i) {
+      if (Matches(selector, spec.joints[i])) joints.push_back(i);
+    }
+    if (joints.empty()) where.Fail(Quoted(selector) + " matches no joint of 'joints'");
+    return joints;
+  }
+  std::vector<std::string> known = spec.joints;
+  for (const JointGroup& group : spec.groups) known.push_back(group.name);
+  where.Fail(Quoted(selector) + " is neither a joint nor a group defined above" +
+             DidYouMean(selector, known));
+}
+
+JointGroup ReadGroup(const RobotSpec& spec, const YamlNode& node, const std::string& name) {
+  JointGroup group{name, {}};
+  for (int i = 0; i < node.size(); ++i) {
+    const std::string selector = node[i].AsString();
+    for (int joint : Select(spec, selector, node[i])) {
+      if (std::find(group.joints.begin(), group.joints.end(), joint) != group.joints.end()) {
+        node[i].Fail(Quoted(selector) + " names " + spec.joints[joint] + " a second time");
+      }
+      group.joints.push_back(joint);
+    }
+  }
+  if (group.joints.empty()) node.Fail("must name at least one joint");
+  return group;
+}
+
+// One number per joint: a single number, or selectors that together name every joint once. With
+// `missing_is_zero` joints may be left out, but not named twice.
+Eigen::VectorXd ReadPerJoint(
+    const RobotSpec& spec, const YamlNode& node, double low, double high, bool missing_is_zero) {
+  const int n = spec.num_joints();
+  if (node.IsScalar()) return Eigen::VectorXd::Constant(n, node.AsDoubleIn(low, high));
+  if (!node.IsMap()) {
+    node.Fail("must be one number for all joints, or a map from joints, groups or patterns to numbers");
+  }
+  Eigen::VectorXd values = Eigen::VectorXd::Zero(n);
+  std::vector<std::string> named_by(n);
+  for (const std::string& selector : node.KeyNames()) {
+    const YamlNode entry = node[selector];
+    const double value = entry.AsDoubleIn(low, high);
+    for (int joint : Select(spec, selector, entry)) {
+      if (!named_by[joint].empty()) {
+        entry.Fail(spec.joints[joint] + " is also named by " + Quoted(named_by[joint]) +
+                   "; name every joint once");
+      }
+      named_by[joint] = selector;
+      values[joint] = value;
+    }
+  }
+  if (!missing_is_zero) {
+    std::string missing;
+    for (int i = 0; i < n; ++i) {
+      if (named_by[i].empty()) missing += (missing.empty() ? "" : ", ") + spec.joints[i];
+    }
+    if (!missing.empty()) node.Fail("gives no number for " + missing);
+  }
+  return values;
+}
+
+FootSpec ReadFoot(const YamlNode& node) {
+  node.Keys({"body", "site", "geoms"});
+  FootSpec foot;
+  foot.body = node["body"].AsString();
+  foot.site = node["site"].AsString();
+  for (const std::string& name : node["geoms"].KeyNames()) {
+    const YamlNode set = node["geoms"][name];
+    foot.geom_sets.push_back({name, set.AsStrings()});
+    const std::vector<std::string>& geoms = foot.geom_sets.back().geoms;
+    if (geoms.empty()) set.Fail("must name at least one geom");
+    if (std::set<std::string>(geoms.begin(), geoms.end()).size() != geoms.size()) {
+      set.Fail("names a geom twice");
+    }
+  }
+  return foot;
+}
+
+void ReadFeet(const YamlNode& node, RobotSpec* spec) {
+  node.Keys({"collision", "left", "right", "force"});
+  spec->left_foot = ReadFoot(node["left"]);
+  spec->right_foot = ReadFoot(node["right"]);
+  spec->foot_collision = node["collision"].AsString();
+  for (const char* side : {"left", "right"}) {
+    const FootSpec& foot = side == std::string("left") ? spec->left_foot : spec->right_foot;
+    std::vector<std::string> sets;
+    for (const FootGeoms& set : foot.geom_sets) sets.push_back(set.name);
+    if (std::find(sets.begin(), sets.end(), spec->foot_collision) == sets.end()) {
+      node["collision"].Fail(Quoted(spec->foot_collision) + " is not among feet." + side +
+                             ".geoms" + DidYouMean(spec->foot_collision, sets));
+    }
+  }
+  if (spec->left_foot.body == spec->right_foot.body) {
+    node["right"]["body"].Fail(Quoted(spec->right_foot.body) + " is the left foot's body too");
+  }
+  const YamlNode force = node["force"];
+  force.Keys({"enter", "leave"});
+  spec->foot_force.enter = force["enter"].AsDoubleIn(1e-3, 1e6);
+  spec->foot_force.leave = force["leave"].AsDoubleIn(1e-3, 1e6);
+  if (spec->foot_force.leave >= spec->foot_force.enter) {
+    force.Fail("leave must be below enter, or the contact mode flickers");
+  }
+}
+
+template <typename T>
+std::vector<std::string> NamesOf(const std::vector<T>& items) {
+  std::vector<std::string> names;
+  for (const T& item : items) names.push_back(item.name);
+  return names;
+}
+
+// `name` among items that have names, for look-ups by what a user typed.
+template <typename T>
+const T& Find(const RobotSpec& spec,
+              const std::vector<T>& items,
+              std::string_view name,
+              const char* what) {
+  for (const T& item : items) {
+    if (item.name == name) return item;
+  }
+  throw ConfigError(spec.file + ": the robot has no " + what + " " + Quoted(name) +
+                    DidYouMean(name, NamesOf(items)));
+}
+
+RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
+  root.Keys({"version",
+             "name",
+             "title",
+             "model",
+             "joints",
+             "groups",
+             "actors",
+             "base",
+             "feet",
+             "gains",
+             "default_gains",
+             "poses",
+             "default_pose",
+             "control_period",
+             "physics_period"},
+            {"imus", "hands", "velocity_limit"});
+  if (const int version = root["version"].AsInt(); version != kFileVersion) {
+    root["version"].Fail(std::to_string(version) + " is not a version this program reads; known: " +
+                         std::to_string(kFileVersion));
+  }
+  RobotSpec spec;
+  spec.file = path;
+  spec.name = root["name"].AsString();
+  spec.title = root["title"].AsString();
+  // operator/ keeps an absolute model path as it is
+  spec.model_file = (fs::path(path).parent_path() / root["model"].AsString()).string();
+
+  const YamlNode joints = root["joints"];
+  for (int i = 0; i < joints.size(); ++i) {
+    const std::string name = joints[i].AsString();
+    if (name.empty() || name.find('*') != std::string::npos) {
+      joints[i].Fail(Quoted(name) + " is not a joint name; list every joint, the order matters");
+    }
+    if (std::find(spec.joints.begin(), spec.joints.end(), name) != spec.joints.end()) {
+      joints[i].Fail(Quoted(name) + " is listed twice");
+    }
+    spec.joints.push_back(name);
+  }
+  if (spec.joints.empty()) joints.Fail("must list at least one joint");
+
+  for (const std::string& name : root["groups"].KeyNames()) {
+    const YamlNode node = root["groups"][name];
+    if (std::find(spec.joints.begin(), spec.joints.end(), name) != spec.joints.end()) {
+      node.Fail("is the name of a joint; call the group something else");
+    }
+    spec.groups.push_back(ReadGroup(spec, node, name));
+  }
+
+  std::vector<std::string> actor_of(spec.joints.size());
+  for (const std::string& name : root["actors"].KeyNames()) {
+    const YamlNode node = root["actors"][name];
+    spec.actors.push_back(ReadGroup(spec, node, name));
+    for (int joint : spec.actors.back().joints) {
+      if (!actor_of[joint].empty()) {
+        node.Fail(spec.joints[joint] + " already belongs to actor " + Quoted(actor_of[joint]));
+      }
+      actor_of[joint] = name;
+    }
+  }
+  for (int i = 0; i < spec.num_joints(); ++i) {
+    if (actor_of[i].empty()) root["actors"].Fail(spec.joints[i] + " belongs to no actor");
+  }
+
+  spec.base = root["base"].AsString();
+  ReadFeet(root["feet"], &spec);
+  if (root.Has("hands")) {
+    root["hands"].Keys({"left", "right"});
+    for (const char* name : {"left", "right"}) {
+      const YamlNode node = root["hands"][name];
+      node.Keys({"body", "site"});
+      spec.hands.push_back({name, node["body"].AsString(), node["site"].AsString()});
+    }
+  }
+  if (root.Has("imus")) {
+    for (const std::string& name : root["imus"].KeyNames()) {
+      spec.imus.push_back({name, root["imus"][name].AsString()});
+    }
+  }
+
+  for (const std::string& name : root["gains"].KeyNames()) {
+    const YamlNode node = root["gains"][name];
+    node.Keys({"kp", "kd", "action_scale"});
+    spec.gains.push_back({name,
+                          ReadPerJoint(spec, node["kp"], 0, 1e5, false),
+                          ReadPerJoint(spec, node["kd"], 0, 1e4, false),
+                          ReadPerJoint(spec, node["action_scale"], 0, 100, false)});
+  }
+  spec.default_gains = root["default_gains"].AsChoice(NamesOf(spec.gains));
+
+  for (const std::string& name : root["poses"].KeyNames()) {
+    const YamlNode node = root["poses"][name];
+    node.Keys({"base_height", "joints"});
+    spec.poses.push_back({name,
+                          node["base_height"].AsDoubleIn(0, 10),
+                          ReadPerJoint(spec, node["joints"], -10, 10, true)});
+  }
+  spec.default_pose = root["default_pose"].AsChoice(NamesOf(spec.poses));
+
+  spec.control_period = root["control_period"].AsDoubleIn(1e-4, 1);
+  spec.physics_period = root["physics_period"].AsDoubleIn(1e-5, 0.1);
+  const double steps = spec.control_period / spec.physics_period;
+  if (steps < 0.5 || std::abs(steps - std::round(steps)) > 1e-6) {
+    root["control_period"].Fail("must be a whole multiple of physics_period");
+  }
+  if (root.Has("velocity_limit")) {
+    spec.velocity_limit = ReadPerJoint(spec, root["velocity_limit"], 0, 1e4, false);
+  }
+  return spec;
+}
+
+}  // namespace
+
+int RobotSpec::physics_steps_per_control() const {
+  return static_cast<int>(std::lround(control_period / physics_period));
+}
+
+int RobotSpec::Joint(std::string_view joint_name) const {
+  const auto found = std::find(joints.begin(), joints.end(), joint_name);
+  if (found == joints.end()) {
+    throw ConfigError(file + ": the robot has no joint " + Quoted(joint_name) +
+                      DidYouMean(joint_name, joints));
+  }
+  return static_cast<int>(found - joints.begin());
+}
+
+const JointGroup& RobotSpec::Group(std::string_view group_name) const {
+  return Find(*this, groups, group_name, "joint group");
+}
+
+const JointGroup& RobotSpec::Actor(std::string_view actor_name) const {
+  return Find(*this, actors, actor_name, "actor");
+}
+
+const GainSet& RobotSpec::Gains(std::string_view gains_name) const {
+  return Find(*this, gains, gains_name.empty() ? default_gains : gains_name, "set of gains");
+}
+
+const Pose& RobotSpec::StandingPose(std::string_view pose_name) const {
+  return Find(*this, poses, pose_name.empty() ? default_pose : pose_name, "pose");
+}
+
+const HandSpec& RobotSpec::Hand(std::string_view hand_name) const {
+  return Find(*this, hands, hand_name, "hand");
+}
+
+RobotSpec ReadRobotSpec(const std::string& path) {
+  return FromYaml(YamlNode::ParseFile(path), path);
+}
+
+RobotSpec ParseRobotSpec(std::string_view text, const std::string& path) {
+  return FromYaml(YamlNode::Parse(text, path), path);
+}
+
+std::string FindRobotFile(const std::string& name_or_path) {
+  const fs::path asked(name_or_path);
+  std::error_code ignored;
+  // anything that looks like a path is one: no searching, so that a typo is not answered by another robot
+  if (name_or_path.find('/') != std::string::npos || asked.extension() == ".yaml") {
+    const fs::path file = fs::is_directory(asked, ignored) ? asked / "robot.yaml" : asked;
+    if (!fs::is_regular_file(file, ignored)) {
+      throw ConfigError("robot " + Quoted(name_or_path) + ": there is no file " + file.string());
+    }
+    return file.string();
+  }
+
+  std::vector<std::string> folders;
+  if (const char* variable = std::getenv("SILC_ROBOTS")) {
+    std::string rest = variable;
+    while (!rest.empty()) {
+      const std::size_t colon = rest.find(':');
+      if (colon != 0) folders.push_back(rest.substr(0, colon));
+      rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+    }
+  }
+  for (const char* folder : {"robots", SILC_ROBOTS_SOURCE_DIR, SILC_ROBOTS_INSTALL_DIR}) {
+    if (*folder != '\0') folders.emplace_back(folder);
+  }
+
+  std::set<std::string> found;
+  for (const std::string& folder : folders) {
+    const fs::path file = fs::path(folder) / name_or_path / "robot.yaml";
+    if (!name_or_path.empty() && fs::is_regular_file(file, ignored)) return file.string();
+    for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+      if (fs::is_regular_file(it->path() / "robot.yaml", ignored)) {
+        found.insert(it->path().filename().string());
+      }
+    }
+  }
+  std::string tried;
+  for (const std::string& folder : folders) tried += (tried.empty() ? "" : ", ") + folder;
+  throw ConfigError("robot " + Quoted(name_or_path) + ": no such robot in " + tried +
+                    DidYouMean(name_or_path, {found.begin(), found.end()}) +
+                    "\n  Set SILC_ROBOTS to the folder that holds it, or give the path of its robot.yaml.");
+}
+
+}  // namespace silc
