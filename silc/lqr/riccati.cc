@@ -44,7 +44,8 @@ MatrixXd RegulatorGain(const SampledSystem& system, const MatrixXd& Q, const Mat
     A = A * V;
     G = (G_next + G_next.transpose()) / 2;
     X += (increment + increment.transpose()) / 2;
-    if (X.allFinite() && increment.norm() <= 1e-14 * X.norm()) break;
+    // entrywise: the sum of squares in a norm would overflow long before a diverging X does
+    if (X.allFinite() && increment.cwiseAbs().maxCoeff() <= 1e-14 * X.cwiseAbs().maxCoeff()) break;
   }
   const MatrixXd BtX = system.B.transpose() * X;
   return (R + BtX * system.B).ldlt().solve(BtX * system.A);
