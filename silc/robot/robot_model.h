@@ -16,7 +16,8 @@ inline constexpr int kLeft = 0;
 inline constexpr int kRight = 1;
 
 struct LoadOptions {
-  /// Keep shapes that touch nothing, and add sky and lights: for viewers. They cost time in every step.
+  /// Keep shapes that touch nothing, and add sky and lights: for viewers. They cost time in every
+  /// step.
   bool visuals = false;
   /// Contacts between the robot's own bodies. Without, it touches the world alone.
   bool self_collision = true;
@@ -27,18 +28,20 @@ struct LoadOptions {
 /// A robot compiled by MuJoCo, on a floor, with every name of its RobotSpec resolved.
 ///
 /// The MJCF holds the robot alone; loading it
-///   - adds a floor at z = 0 (and light and sky for viewers) unless the file brings a plane of its own,
+///   - adds a floor at z = 0 (and light and sky for viewers) unless the file brings a plane of its
+///   own,
 ///   - keeps the chosen set of foot geoms, switched on, and removes the other sets,
-///   - gives every joint one torque motor, in robot order, limited by the joint's effort, unless the
+///   - gives every joint one torque motor, in robot order, limited by the joint's effort, unless
+///   the
 ///     file has exactly that: ctrl is a vector of joint torques [N·m] in every RobotModel,
 ///   - sets the time step to RobotSpec::physics_period.
 ///
 /// Constant after loading; one RobotModel serves any number of mjData.
 class RobotModel {
  public:
-  /// "g1", or the path of a robot.yaml (see FindRobotFile). Throws ConfigError: a name that the model
-  /// does not have, with its near misses; a joint that is no hinge; a base that is not free; a joint
-  /// without effort limit; and MuJoCo's own complaints about the MJCF.
+  /// "g1", or the path of a robot.yaml (see FindRobotFile). Throws ConfigError: a name that the
+  /// model does not have, with its near misses; a joint that is no hinge; a base that is not free;
+  /// a joint without effort limit; and MuJoCo's own complaints about the MJCF.
   static RobotModel Load(const std::string& name_or_path, const LoadOptions& options = {});
   static RobotModel FromSpec(RobotSpec spec, const LoadOptions& options = {});
 

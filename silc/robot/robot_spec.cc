@@ -37,7 +37,8 @@ bool Matches(std::string_view pattern, std::string_view text) {
          Matches(pattern.substr(1), text.substr(1));
 }
 
-// The joints a name, a group or a pattern stands for, in robot order. `where` complains in its place.
+// The joints a name, a group or a pattern stands for, in robot order. `where` complains in its
+// place.
 std::vector<int> Select(const RobotSpec& spec, const std::string& selector, const YamlNode& where) {
   const auto joint = std::find(spec.joints.begin(), spec.joints.end(), selector);
   if (joint != spec.joints.end()) return {static_cast<int>(joint - spec.joints.begin())};
@@ -80,7 +81,8 @@ Eigen::VectorXd ReadPerJoint(
   const int n = spec.num_joints();
   if (node.IsScalar()) return Eigen::VectorXd::Constant(n, node.AsDoubleIn(low, high));
   if (!node.IsMap()) {
-    node.Fail("must be one number for all joints, or a map from joints, groups or patterns to numbers");
+    node.Fail(
+        "must be one number for all joints, or a map from joints, groups or patterns to numbers");
   }
   Eigen::VectorXd values = Eigen::VectorXd::Zero(n);
   std::vector<std::string> named_by(n);
@@ -326,7 +328,8 @@ RobotSpec ParseRobotSpec(std::string_view text, const std::string& path) {
 std::string FindRobotFile(const std::string& name_or_path) {
   const fs::path asked(name_or_path);
   std::error_code ignored;
-  // anything that looks like a path is one: no searching, so that a typo is not answered by another robot
+  // anything that looks like a path is one: no searching, so that a typo is not answered by another
+  // robot
   if (name_or_path.find('/') != std::string::npos || asked.extension() == ".yaml") {
     const fs::path file = fs::is_directory(asked, ignored) ? asked / "robot.yaml" : asked;
     if (!fs::is_regular_file(file, ignored)) {
@@ -360,9 +363,10 @@ std::string FindRobotFile(const std::string& name_or_path) {
   }
   std::string tried;
   for (const std::string& folder : folders) tried += (tried.empty() ? "" : ", ") + folder;
-  throw ConfigError("robot " + Quoted(name_or_path) + ": no such robot in " + tried +
-                    DidYouMean(name_or_path, {found.begin(), found.end()}) +
-                    "\n  Set SILC_ROBOTS to the folder that holds it, or give the path of its robot.yaml.");
+  throw ConfigError(
+      "robot " + Quoted(name_or_path) + ": no such robot in " + tried +
+      DidYouMean(name_or_path, {found.begin(), found.end()}) +
+      "\n  Set SILC_ROBOTS to the folder that holds it, or give the path of its robot.yaml.");
 }
 
 }  // namespace silc

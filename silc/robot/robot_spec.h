@@ -81,7 +81,7 @@ struct RobotSpec {
   std::string foot_collision;  // the geom set the feet stand on, "spheres"
   FootForceThresholds foot_force;
   std::vector<HandSpec> hands;  // none, or left and right in this order
-  std::vector<ImuSpec> imus;  // the first is the base's
+  std::vector<ImuSpec> imus;    // the first is the base's
 
   std::vector<GainSet> gains;
   std::string default_gains;
