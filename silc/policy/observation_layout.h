@@ -10,26 +10,26 @@
 
 namespace silc {
 
-/// Where the numbers of an observation term come from. Widths: joint sources one per joint, vectors 3,
-/// lin_vel 2, scalars 1, phases one per foot of the gait clock.
+/// Where the numbers of an observation term come from. Widths: joint sources one per joint, vectors
+/// 3, lin_vel 2, scalars 1, phases one per foot of the gait clock.
 enum class TermSource {
-  kJointPos,           ///< joint_pos            q                                   [rad]
-  kJointVel,           ///< joint_vel            q̇                                   [rad/s]
-  kJointTorque,        ///< joint_torque         τ the motors applied                [N·m]
-  kPrevAction,         ///< prev_action          raw action of the step before       [1]
-  kRefJointPos,        ///< ref_joint_pos        commanded joint position            [rad]
-  kBaseAngVel,         ///< base_ang_vel         w_WB_B                              [rad/s]
-  kBaseLinVel,         ///< base_lin_vel         v_WB_B                              [m/s]
-  kProjectedGravity,   ///< projected_gravity    unit gravity in B; upright (0,0,−1) [1]
-  kCommandLinVel,      ///< command_lin_vel      vx, vy                              [m/s]
-  kCommandAngVel,      ///< command_ang_vel      yaw rate                            [rad/s]
-  kCommandTwist,       ///< command_twist        vx, vy, yaw rate
-  kCommandHeight,      ///< command_height       base height                         [m]
-  kCommandWalk,        ///< command_walk         1 walk or step, 0 stand             [1]
-  kCommandWaist,       ///< command_waist        yaw, roll, pitch                    [rad]
-  kPhaseSin,           ///< phase_sin            sine of each foot's gait phase      [1]
-  kPhaseCos,           ///< phase_cos            cosine                              [1]
-  kConstant,           ///< constant             fixed numbers
+  kJointPos,          ///< joint_pos            q                                   [rad]
+  kJointVel,          ///< joint_vel            q̇                                   [rad/s]
+  kJointTorque,       ///< joint_torque         τ the motors applied                [N·m]
+  kPrevAction,        ///< prev_action          raw action of the step before       [1]
+  kRefJointPos,       ///< ref_joint_pos        commanded joint position            [rad]
+  kBaseAngVel,        ///< base_ang_vel         w_WB_B                              [rad/s]
+  kBaseLinVel,        ///< base_lin_vel         v_WB_B                              [m/s]
+  kProjectedGravity,  ///< projected_gravity    unit gravity in B; upright (0,0,−1) [1]
+  kCommandLinVel,     ///< command_lin_vel      vx, vy                              [m/s]
+  kCommandAngVel,     ///< command_ang_vel      yaw rate                            [rad/s]
+  kCommandTwist,      ///< command_twist        vx, vy, yaw rate
+  kCommandHeight,     ///< command_height       base height                         [m]
+  kCommandWalk,       ///< command_walk         1 walk or step, 0 stand             [1]
+  kCommandWaist,      ///< command_waist        yaw, roll, pitch                    [rad]
+  kPhaseSin,          ///< phase_sin            sine of each foot's gait phase      [1]
+  kPhaseCos,          ///< phase_cos            cosine                              [1]
+  kConstant,          ///< constant             fixed numbers
 };
 
 /// The names above, in the order of the enum; what a layout file says.
@@ -39,25 +39,29 @@ bool IsJointSource(TermSource source);
 
 /// One entry of an observation frame:
 ///
-///     o = clip( scale · clip_input(x − offset), clip )                                       per element
+///     o = clip( scale · clip_input(x − offset), clip )                                       per
+///     element
 struct ObservationTerm {
   std::string name;
   TermSource source = TermSource::kConstant;
-  std::vector<std::string> joints;      // joint sources; empty: the layout's joints (prev_action: the action's)
-  bool minus_default = false;           // offset = default pose (joint_pos, ref_joint_pos)
-  std::vector<double> scale = {1.0};    // one, or one per element
-  double clip_input = std::numeric_limits<double>::infinity();  // symmetric, in the quantity's own unit
-  double clip = std::numeric_limits<double>::infinity();        // symmetric, after scaling
-  std::vector<double> constant;         // the numbers of a constant term
-  int history = 0;                      // frames; 0: the layout's. Others than the layout's need term-major order
+  std::vector<std::string>
+      joints;  // joint sources; empty: the layout's joints (prev_action: the action's)
+  bool minus_default = false;         // offset = default pose (joint_pos, ref_joint_pos)
+  std::vector<double> scale = {1.0};  // one, or one per element
+  double clip_input =
+      std::numeric_limits<double>::infinity();            // symmetric, in the quantity's own unit
+  double clip = std::numeric_limits<double>::infinity();  // symmetric, after scaling
+  std::vector<double> constant;                           // the numbers of a constant term
+  int history = 0;  // frames; 0: the layout's. Others than the layout's need term-major order
 };
 
-/// How actions become joint position targets (S1): q* = q_default + α a, or q* = q_ref + α a for the
-/// joints listed as residual.
+/// How actions become joint position targets (S1): q* = q_default + α a, or q* = q_ref + α a for
+/// the joints listed as residual.
 struct ActionMap {
-  std::vector<std::string> joints;           // order of the network's output
-  std::vector<double> scale = {1.0};         // α [rad], one, or one per action
-  std::vector<std::string> residual_joints;  // these add to the reference instead of the default pose
+  std::vector<std::string> joints;    // order of the network's output
+  std::vector<double> scale = {1.0};  // α [rad], one, or one per action
+  std::vector<std::string>
+      residual_joints;  // these add to the reference instead of the default pose
   double clip = std::numeric_limits<double>::infinity();  // on the raw action, symmetric
 };
 
@@ -96,7 +100,7 @@ struct ObservationLayout {
   HistoryReset reset = HistoryReset::kZeros;
   ActionMap action;
   GaitClock clock;
-  std::string input;                   // of the graph; empty: its only one
+  std::string input;  // of the graph; empty: its only one
   std::string output;
 
   /// Throws ConfigError ("PLACE: key: value: rule") when something is missing or does not fit.
@@ -121,22 +125,23 @@ struct PolicyCommand {
   Eigen::Vector3d waist = Eigen::Vector3d::Zero();    // [rad] yaw, roll, pitch
 };
 
-/// One control step as the robot reports it. Joint vectors are in the robot's order and as long as it
-/// has joints; quantities the layout does not use may be left empty.
+/// One control step as the robot reports it. Joint vectors are in the robot's order and as long as
+/// it has joints; quantities the layout does not use may be left empty.
 struct ObservationInput {
-  Eigen::VectorXd q;      // [rad]
-  Eigen::VectorXd qd;     // [rad/s]
-  Eigen::VectorXd tau;    // [N·m] applied by the motors
-  Eigen::VectorXd q_ref;  // [rad] commanded joint positions (FALCON's arms); empty: the default pose
-  Eigen::Vector3d w_WB_B = Eigen::Vector3d::Zero();           // [rad/s]
-  Eigen::Vector3d v_WB_B = Eigen::Vector3d::Zero();           // [m/s]
-  Eigen::Vector3d g_B = Eigen::Vector3d(0.0, 0.0, -1.0);      // [1]
+  Eigen::VectorXd q;    // [rad]
+  Eigen::VectorXd qd;   // [rad/s]
+  Eigen::VectorXd tau;  // [N·m] applied by the motors
+  Eigen::VectorXd
+      q_ref;  // [rad] commanded joint positions (FALCON's arms); empty: the default pose
+  Eigen::Vector3d w_WB_B = Eigen::Vector3d::Zero();       // [rad/s]
+  Eigen::Vector3d v_WB_B = Eigen::Vector3d::Zero();       // [m/s]
+  Eigen::Vector3d g_B = Eigen::Vector3d(0.0, 0.0, -1.0);  // [1]
   PolicyCommand command;
   Eigen::VectorXd phase;  // [rad] per foot; empty: the policy's own clock
 };
 
-/// The layout's joints found in the robot: position of each in `robot_joints`. Throws ConfigError that
-/// names what is missing and the near misses.
+/// The layout's joints found in the robot: position of each in `robot_joints`. Throws ConfigError
+/// that names what is missing and the near misses.
 std::vector<int> MapJoints(const std::vector<std::string>& joints,
                            const std::vector<std::string>& robot_joints,
                            const std::string& place);

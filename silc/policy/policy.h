@@ -13,8 +13,8 @@
 
 namespace silc {
 
-/// What the policy needs to know of the robot: its joints' names, in its order, and the pose that joints
-/// the policy does not command are held at.
+/// What the policy needs to know of the robot: its joints' names, in its order, and the pose that
+/// joints the policy does not command are held at.
 struct PolicyRobot {
   std::vector<std::string> joints;
   Eigen::VectorXd default_pose;  // [rad]
@@ -35,13 +35,15 @@ struct PolicyOptions {
 
 /// A network, the layout around it, and the history between its steps.
 ///
-/// One control step:  Act(state, &q_target)  →  send q_target to the servo (S1)  →  at will, Jacobians().
-/// Construction throws ConfigError when network, layout and robot do not fit together (widths, joints).
-/// Act() does not throw and, after construction, does not allocate. Copies share the weights and have a
-/// history of their own.
+/// One control step:  Act(state, &q_target)  →  send q_target to the servo (S1)  →  at will,
+/// Jacobians(). Construction throws ConfigError when network, layout and robot do not fit together
+/// (widths, joints). Act() does not throw and, after construction, does not allocate. Copies share
+/// the weights and have a history of their own.
 class Policy {
  public:
-  Policy(std::shared_ptr<const Graph> graph, ObservationLayout layout, PolicyRobot robot,
+  Policy(std::shared_ptr<const Graph> graph,
+         ObservationLayout layout,
+         PolicyRobot robot,
          PolicyOptions options = {});
   Policy(const Policy& other);
   Policy& operator=(const Policy& other);
@@ -52,35 +54,36 @@ class Policy {
   /// Forgets history, previous action and gait phase.
   void Reset();
 
-  /// Observes, asks the network and writes the joint targets q* [rad], in the robot's order. Joints the
-  /// policy does not command are held at the robot's default pose.
+  /// Observes, asks the network and writes the joint targets q* [rad], in the robot's order. Joints
+  /// the policy does not command are held at the robot's default pose.
   PolicyStatus Act(const ObservationInput& input, Eigen::VectorXd* q_target);
 
   /// Exact derivatives of the raw action with respect to what was last observed, per frame, in the
-  /// robot's joint order with all scales included. nu = nv: rows of joints that are not commanded are
-  /// zero, and so are columns of joints that are not observed.
+  /// robot's joint order with all scales included. nu = nv: rows of joints that are not commanded
+  /// are zero, and so are columns of joints that are not observed.
   /// @pre an Act() with kOk since the last Reset().
   PolicyStatus Jacobians(PolicyJacobians* jacobians);
-  /// The newest frame's J_q and the sums over frames, which is what (S2) and (S3) need; several times cheaper.
+  /// The newest frame's J_q and the sums over frames, which is what (S2) and (S3) need; several
+  /// times cheaper.
   PolicyStatus Jacobians(SummedJacobians* jacobians);
-  /// The same as the first one, by tangents pushed through the graph in double precision: slow, general,
-  /// and the reference the fast path is held to.
+  /// The same as the first one, by tangents pushed through the graph in double precision: slow,
+  /// general, and the reference the fast path is held to.
   PolicyStatus JacobiansByTangents(PolicyJacobians* jacobians);
 
-  int num_joints() const;                          ///< nv = nu
+  int num_joints() const;  ///< nv = nu
   const ObservationLayout& layout() const;
   const PolicyRobot& robot() const;
-  bool is_mlp() const;                             ///< runs on the fast path
-  const Eigen::VectorXd& raw_action() const;       ///< a of the last Act(), robot's order           [1]
-  const Eigen::VectorXd& action_scale() const;     ///< α, robot's order, 0 where not commanded      [rad]
-  const Eigen::VectorXd& default_pose() const;     ///< the policy's, robot's for other joints       [rad]
-  const std::vector<bool>& commanded() const;      ///< robot's order
-  const std::vector<bool>& residual() const;       ///< adds to the reference; robot's order
+  bool is_mlp() const;                        ///< runs on the fast path
+  const Eigen::VectorXd& raw_action() const;  ///< a of the last Act(), robot's order           [1]
+  const Eigen::VectorXd& action_scale() const;  ///< α, robot's order, 0 where not commanded [rad]
+  const Eigen::VectorXd& default_pose() const;  ///< the policy's, robot's for other joints [rad]
+  const std::vector<bool>& commanded() const;   ///< robot's order
+  const std::vector<bool>& residual() const;    ///< adds to the reference; robot's order
   /// kp, kd the policy was trained with, robot's order; empty when the layout does not say.
-  const Eigen::VectorXd& kp() const;               ///< [N·m/rad]
-  const Eigen::VectorXd& kd() const;               ///< [N·m·s/rad]
-  const Eigen::VectorXf& observation() const;      ///< what the network last saw
-  const Eigen::VectorXd& phase() const;            ///< gait phase last observed [rad], per foot; may be empty
+  const Eigen::VectorXd& kp() const;           ///< [N·m/rad]
+  const Eigen::VectorXd& kd() const;           ///< [N·m·s/rad]
+  const Eigen::VectorXf& observation() const;  ///< what the network last saw
+  const Eigen::VectorXd& phase() const;  ///< gait phase last observed [rad], per foot; may be empty
 
  private:
   struct Impl;

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/policy/observation_layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+
+namespace silc {
+namespace {
+
+std::size_t U(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+const std::vector<std::string>& TermJoints(const ObservationLayout& layout,
+                                           const ObservationTerm& term) {
+  if (!term.joints.empty()) return term.joints;
+  return term.source == TermSource::kPrevAction ? layout.action.joints : layout.joints;
+}
+
+// Everything Validate() says comes through here: "PLACE: key: what".
+[[noreturn]] void Fail(const std::string& place, const std::string& key, const std::string& what) {
+  throw ConfigError(place + ": " + key + ": " + what);
+}
+
+void CheckPerJoint(const std::string& place,
+                   const std::string& key,
+                   const std::vector<double>& values,
+                   std::size_t joints,
+                   bool may_be_empty,
+                   double low) {
+  if (values.empty() && may_be_empty) return;
+  if (values.size() != joints) {
+    Fail(place,
+         key,
+         std::to_string(values.size()) + " numbers for " + std::to_string(joints) + " joints");
+  }
+  for (const double value : values) {
+    if (!std::isfinite(value) || value < low) {
+      Fail(place,
+           key,
+           std::to_string(value) + " must be finite" + (low == 0 ? " and not negative" : ""));
+    }
+  }
+}
+
+void CheckNames(const std::string& place,
+                const std::string& key,
+                const std::vector<std::string>& names,
+                const std::vector<std::string>* among) {
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) Fail(place, key, "'" + name + "' is listed twice");
+    if (among != nullptr && !Contains(*among, name)) {
+      Fail(place, key, "'" + name + "' is not a joint of the layout" + DidYouMean(name, *among));
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& TermSourceNames() {
+  static const std::vector<std::string> kNames = {"joint_pos",
+                                                  "joint_vel",
+                                                  "joint_torque",
+                                                  "prev_action",
+                                                  "ref_joint_pos",
+                                                  "base_ang_vel",
+                                                  "base_lin_vel",
+                                                  "projected_gravity",
+                                                  "command_lin_vel",
+                                                  "command_ang_vel",
+                                                  "command_twist",
+                                                  "command_height",
+                                                  "command_walk",
+                                                  "command_waist",
+                                                  "phase_sin",
+                                                  "phase_cos",
+                                                  "constant"};
+  return kNames;
+}
+
+const char* TermSourceName(TermSource source) {
+  return TermSourceNames()[U(static_cast<int>(source))].c_str();
+}
+
+bool IsJointSource(TermSource source) { return source <= TermSource::kRefJointPos; }
+
+int TermWidth(const ObservationLayout& layout, const ObservationTerm& term) {
+  if (IsJointSource(term.source)) return static_cast<int>(TermJoints(layout, term).size());
+  switch (term.source) {
+    case TermSource::kBaseAngVel:
+    case TermSource::kBaseLinVel:
+    case TermSource::kProjectedGravity:
+    case TermSource::kCommandTwist:
+    case TermSource::kCommandWaist:
+      return 3;
+    case TermSource::kCommandLinVel:
+      return 2;
+    case TermSource::kPhaseSin:
+    case TermSource::kPhaseCos:
+      return static_cast<int>(layout.clock.offsets.size());
+    case TermSource::kConstant:
+      return static_cast<int>(term.constant.size());
+    default:
+      return 1;
+  }
+}
+
+int TermFrames(const ObservationLayout& layout, const ObservationTerm& term) {
+  return term.history > 0 ? term.history : layout.history;
+}
+
+int ObservationWidth(const ObservationLayout& layout) {
+  int width = 0;
+  for (const ObservationTerm& term : layout.terms)
+    width += TermWidth(layout, term) * TermFrames(layout, term);
+  return width;
+}
+
+std::string DescribeTerms(const ObservationLayout& layout) {
+  std::ostringstream text;
+  int frame = 0, at = 0;
+  for (const ObservationTerm& term : layout.terms) {
+    const int width = TermWidth(layout, term), frames = TermFrames(layout, term);
+    text << "  " << term.name << ": " << width;
+    if (layout.order == FrameOrder::kTermMajor) {
+      if (frames > 1) text << " × " << frames << " frames";
+      text << ", from " << at << "\n";
+    } else {
+      text << ", from " << frame << " of the frame\n";
+    }
+    frame += width;
+    at += width * frames;
+  }
+  if (layout.order == FrameOrder::kFrameMajor)
+    text << "  frame: " << frame << " × " << layout.history << " frames\n";
+  text << "  together: " << at;
+  return text.str();
+}
+
+void ObservationLayout::Validate(const std::string& place) const {
+  if (!(control_dt > 0 && control_dt <= 1)) {
+    Fail(place, "control_dt", std::to_string(control_dt) + " s must be in (0, 1]");
+  }
+  if (joints.empty()) Fail(place, "joints", "none given");
+  CheckNames(place, "joints", joints, nullptr);
+  CheckPerJoint(place, "default_pose", default_pose, joints.size(), false, -1e9);
+  CheckPerJoint(place, "kp", kp, joints.size(), true, 0);
+  CheckPerJoint(place, "kd", kd, joints.size(), true, 0);
+  CheckPerJoint(place, "effort_limit", effort_limit, joints.size(), true, 0);
+  if (kp.empty() != kd.empty()) Fail(place, "kp, kd", "give both or none");
+  if (history < 1 || history > 1000)
+    Fail(place, "history", std::to_string(history) + " must be in [1, 1000]");
+
+  if (action.joints.empty()) Fail(place, "action.joints", "none given");
+  CheckNames(place, "action.joints", action.joints, &joints);
+  CheckNames(place, "action.residual_joints", action.residual_joints, &action.joints);
+  if (action.scale.size() != 1 && action.scale.size() != action.joints.size()) {
+    Fail(place,
+         "action.scale",
+         std::to_string(action.scale.size()) + " numbers for " +
+             std::to_string(action.joints.size()) + " actions; give one, or one per action");
+  }
+  for (const double scale : action.scale) {
+    if (!std::isfinite(scale)) Fail(place, "action.scale", "must be finite");
+  }
+  if (!(action.clip > 0)) Fail(place, "action.clip", "must be positive");
+
+  if (clock.period != 0) {
+    if (!(clock.period > 0 && std::isfinite(clock.period)))
+      Fail(place, "clock.period", "must be positive");
+    if (clock.offsets.empty())
+      Fail(place, "clock.offsets", "give the phase of each foot at the start");
+  }
+
+  if (terms.empty()) Fail(place, "terms", "none given");
+  std::set<std::string> names;
+  for (const ObservationTerm& term : terms) {
+    const std::string key = "terms." + term.name;
+    if (!names.insert(term.name).second) Fail(place, key, "is listed twice");
+    if (!term.joints.empty() && !IsJointSource(term.source)) {
+      Fail(place, key + ".joints", std::string(TermSourceName(term.source)) + " has no joints");
+    }
+    CheckNames(place,
+               key + ".joints",
+               term.joints,
+               term.source == TermSource::kPrevAction ? &action.joints : &joints);
+    if (term.minus_default && term.source != TermSource::kJointPos &&
+        term.source != TermSource::kRefJointPos) {
+      Fail(place, key + ".minus_default", "is for joint_pos and ref_joint_pos");
+    }
+    if ((term.source == TermSource::kPhaseSin || term.source == TermSource::kPhaseCos) &&
+        clock.period == 0) {
+      Fail(place, key, "needs a clock: with period and offsets");
+    }
+    const int width = TermWidth(*this, term);
+    if (width == 0) Fail(place, key, "has no elements");
+    if (term.scale.size() != 1 && term.scale.size() != U(width)) {
+      Fail(place,
+           key + ".scale",
+           std::to_string(term.scale.size()) + " numbers for " + std::to_string(width) +
+               " elements; give one, or one per element");
+    }
+    for (const double scale : term.scale) {
+      if (!std::isfinite(scale)) Fail(place, key + ".scale", "must be finite");
+    }
+    if (!(term.clip > 0) || !(term.clip_input > 0)) Fail(place, key + ".clip", "must be positive");
+    if (term.history < 0 || term.history > 1000) {
+      Fail(place, key + ".history", std::to_string(term.history) + " must be in [0, 1000]");
+    }
+    if (order == FrameOrder::kFrameMajor && TermFrames(*this, term) != history) {
+      Fail(place,
+           key + ".history",
+           "frames are kept whole; use order: term_major for different histories");
+    }
+  }
+  if (ObservationWidth(*this) > 1'000'000)
+    Fail(place, "terms", "the observation is wider than 1000000");
+}
+
+std::vector<int> MapJoints(const std::vector<std::string>& joints,
+                           const std::vector<std::string>& robot_joints,
+                           const std::string& place) {
+  std::vector<int> index;
+  for (const std::string& joint : joints) {
+    const auto at = std::find(robot_joints.begin(), robot_joints.end(), joint);
+    if (at == robot_joints.end()) {
+      throw ConfigError(place + ": joint '" + joint + "' is not one of the robot's " +
+                        std::to_string(robot_joints.size()) + " joints" +
+                        DidYouMean(joint, robot_joints));
+    }
+    index.push_back(static_cast<int>(at - robot_joints.begin()));
+  }
+  return index;
+}
+
+}  // namespace silc

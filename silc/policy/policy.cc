@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/policy/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "silc/base/check.h"
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/policy/history.h"
+#include "silc/policy/mlp.h"
+
+namespace silc {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr int kTangentChunk = 64;
+
+std::size_t U(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+
+// The quantities a Jacobian is taken with respect to, in the order of PolicyJacobians.
+enum Quantity { kQ, kV, kA, kTau, kG, kW, kNumQuantities };
+
+std::optional<Quantity> QuantityOf(TermSource source) {
+  switch (source) {
+    case TermSource::kJointPos:
+      return kQ;
+    case TermSource::kJointVel:
+      return kV;
+    case TermSource::kPrevAction:
+      return kA;
+    case TermSource::kJointTorque:
+      return kTau;
+    case TermSource::kProjectedGravity:
+      return kG;
+    case TermSource::kBaseAngVel:
+      return kW;
+    default:
+      return std::nullopt;
+  }
+}
+
+// One element of a frame: where it is read and what is done to it.
+struct Element {
+  TermSource source;
+  int index;      // robot joint, action (prev_action) or component
+  double offset;  // subtracted
+  double scale;
+  double clip_input;
+  double clip;
+};
+
+// A matrix the columns of a product are written to: columns [first, first + cols).
+struct BlockTarget {
+  Eigen::MatrixXd* matrix;
+  int first;
+  int cols;
+};
+
+// The sparse matrix E of an MlpEngine, and which columns are which block.
+struct ColumnPlan {
+  std::vector<ColumnEntry> entries;
+  int count = 0;
+  std::vector<int> first;  // of each block
+  std::vector<int> width;
+
+  int AddBlock(int cols) {
+    first.push_back(count);
+    width.push_back(cols);
+    count += cols;
+    return static_cast<int>(first.size()) - 1;
+  }
+};
+
+// To [−π, π).
+void WrapAngle(double* angle) { *angle -= 2 * kPi * std::floor((*angle + kPi) / (2 * kPi)); }
+
+}  // namespace
+
+const char* Describe(PolicyStatus status) {
+  switch (status) {
+    case PolicyStatus::kOk:
+      return "ok";
+    case PolicyStatus::kInputNotFinite:
+      return "the observation holds a NaN or an infinity";
+    case PolicyStatus::kOutputNotFinite:
+      return "the policy answered with a NaN or an infinity";
+  }
+  return "unknown";
+}
+
+struct Policy::Impl {
+  // ------------------------------------------------------------------ fixed at construction
+  std::shared_ptr<const Graph> graph;
+  ObservationLayout layout;
+  PolicyRobot robot;
+  PolicyOptions options;
+  int input = 0;
+  int output = 0;
+  int nv = 0;
+
+  std::vector<Element> elements;  // of a frame
+  std::vector<int> action_joint;  // robot joint of each action
+  std::vector<double> scale;      // α of each action
+  std::vector<char> action_residual;
+  Eigen::VectorXd action_scale;  // robot's order
+  Eigen::VectorXd default_pose;
+  Eigen::VectorXd kp, kd;
+  std::vector<bool> commanded, residual;
+  bool needs_tau = false, needs_ref = false;
+
+  int frames[kNumQuantities] = {};  // frames in which each quantity is observed
+  ColumnPlan all;                   // every frame of every quantity
+  ColumnPlan sums;                  // SummedJacobians
+  std::optional<MlpEngine::Columns> all_columns, sum_columns;
+
+  // ------------------------------------------------------------------ moving
+  std::optional<MlpEngine> mlp;
+  std::optional<GraphEvaluator<float>> graph_float;
+  std::optional<GraphEvaluator<double>>
+      graph_double;  // also the reference, made when first asked for
+  History history;
+  Eigen::VectorXd frame;
+  std::vector<char> clipped;
+  Eigen::VectorXf observation;
+  std::vector<float> answer;        // of the network, its order
+  std::vector<double> prev_action;  // clipped, network's order
+  Eigen::VectorXd raw_action;       // robot's order
+  Eigen::VectorXd phase;
+  bool standing = false;
+  bool has_acted = false;
+  std::vector<char> action_clipped;
+  std::vector<float> block_result;
+
+  Impl(std::shared_ptr<const Graph> graph_in,
+       ObservationLayout layout_in,
+       PolicyRobot robot_in,
+       PolicyOptions options_in)
+      : graph(std::move(graph_in)),
+        layout(Validated(std::move(layout_in), options_in.place)),
+        robot(std::move(robot_in)),
+        options(std::move(options_in)),
+        history(layout) {
+    nv = static_cast<int>(robot.joints.size());
+    SILC_CHECK(robot.default_pose.size() == nv);
+    FindEnds();
+    CheckWidths();
+    MapRobot();
+    PlanElements();
+    PlanColumns();
+    MakeEngine();
+
+    frame = Eigen::VectorXd::Zero(history.frame_width());
+    clipped.assign(U(history.frame_width()), 0);
+    observation = Eigen::VectorXf::Zero(static_cast<Eigen::Index>(history.slots().size()));
+    answer.assign(action_joint.size(), 0.0f);
+    prev_action.assign(action_joint.size(), 0.0);
+    action_clipped.assign(action_joint.size(), 0);
+    raw_action = Eigen::VectorXd::Zero(nv);
+    phase = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(layout.clock.offsets.size()));
+    Reset();
+  }
+
+  static ObservationLayout Validated(ObservationLayout layout, const std::string& place) {
+    layout.Validate(place + ": layout '" + layout.name + "'");
+    return layout;
+  }
+
+  // Which input is the observation, which output the action.
+  void FindEnds() {
+    std::vector<std::string> names;
+    for (const ValueId id : graph->inputs()) names.push_back(graph->value(id).name);
+    if (!layout.input.empty()) {
+      input = graph->FindInput(layout.input);
+    } else {
+      input = names.size() == 1 ? 0 : -1;
+    }
+    if (input < 0) {
+      throw ConfigError(options.place + ": " +
+                        (layout.input.empty()
+                             ? "the network has " + std::to_string(names.size()) +
+                                   " inputs; name the observation's as 'input' in the layout"
+                             : "no input '" + layout.input + "'") +
+                        DidYouMean(layout.input, names));
+    }
+    if (!layout.output.empty()) {
+      output = graph->FindOutput(layout.output);
+    } else {
+      output = graph->outputs().size() == 1 ? 0 : -1;
+    }
+    if (output < 0) {
+      throw ConfigError(options.place + ": " +
+                        (layout.output.empty()
+                             ? "the network has " + std::to_string(graph->outputs().size()) +
+                                   " outputs; name the action's as 'output' in the layout"
+                             : "no output '" + layout.output + "'") +
+                        DidYouMean(layout.output, graph->output_names()));
+    }
+
+    // other inputs are never filled, so the action must not depend on them
+    std::vector<char> needed(graph->values().size(), 0);
+    needed[U(graph->outputs()[U(output)])] = 1;
+    for (std::size_t i = graph->nodes().size(); i-- > 0;) {
+      const GraphNode& node = graph->nodes()[i];
+      if (!needed[U(node.output)]) continue;
+      for (const ValueId id : node.inputs) needed[U(id)] = 1;
+    }
+    for (std::size_t i = 0; i < graph->inputs().size(); ++i) {
+      if (static_cast<int>(i) == input || !needed[U(graph->inputs()[i])]) continue;
+      throw ConfigError(options.place + ": the action depends on a second input '" + names[i] +
+                        "'; only policies with one observation input can be run");
+    }
+  }
+
+  void CheckWidths() const {
+    const int width = ObservationWidth(layout);
+    if (graph->input_width(input) != width) {
+      throw ConfigError(
+          options.place + ": the network's input '" + graph->value(graph->inputs()[U(input)]).name +
+          "' takes " + std::to_string(graph->input_width(input)) + " numbers, layout '" +
+          layout.name + "' gives " + std::to_string(width) + ":\n" + DescribeTerms(layout) +
+          "\n  Choose the layout the policy was trained with (--layout).");
+    }
+    if (graph->output_width(output) != static_cast<int>(layout.action.joints.size())) {
+      throw ConfigError(
+          options.place + ": the network's output '" + graph->output_names()[U(output)] + "' has " +
+          std::to_string(graph->output_width(output)) + " actions, layout '" + layout.name +
+          "' maps " + std::to_string(layout.action.joints.size()) + " joints");
+    }
+  }
+
+  void MapRobot() {
+    const std::string place = options.place + ": layout '" + layout.name + "'";
+    const std::vector<int> joint = MapJoints(layout.joints, robot.joints, place);
+    default_pose = robot.default_pose;
+    if (!layout.kp.empty())
+      kp = kd = Eigen::VectorXd::Constant(nv, std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = 0; i < joint.size(); ++i) {
+      default_pose[joint[i]] = layout.default_pose[i];
+      if (layout.kp.empty()) continue;
+      kp[joint[i]] = layout.kp[i];
+      kd[joint[i]] = layout.kd[i];
+    }
+
+    action_joint = MapJoints(layout.action.joints, robot.joints, place);
+    action_scale = Eigen::VectorXd::Zero(nv);
+    commanded.assign(U(nv), false);
+    residual.assign(U(nv), false);
+    for (std::size_t i = 0; i < action_joint.size(); ++i) {
+      scale.push_back(layout.action.scale[layout.action.scale.size() == 1 ? 0 : i]);
+      const auto& names = layout.action.residual_joints;
+      action_residual.push_back(std::find(names.begin(), names.end(), layout.action.joints[i]) !=
+                                names.end());
+      action_scale[action_joint[i]] = scale[i];
+      commanded[U(action_joint[i])] = true;
+      residual[U(action_joint[i])] = action_residual[i] != 0;
+    }
+    needs_ref = !layout.action.residual_joints.empty();
+  }
+
+  void PlanElements() {
+    for (const ObservationTerm& term : layout.terms) {
+      const int width = TermWidth(layout, term);
+      std::vector<int> joint;
+      if (term.source == TermSource::kPrevAction) {
+        // position in the network's answer
+        joint = MapJoints(term.joints.empty() ? layout.action.joints : term.joints,
+                          layout.action.joints,
+                          "action");
+      } else if (IsJointSource(term.source)) {
+        joint = MapJoints(
+            term.joints.empty() ? layout.joints : term.joints, robot.joints, options.place);
+      }
+      needs_tau = needs_tau || term.source == TermSource::kJointTorque;
+      needs_ref = needs_ref || term.source == TermSource::kRefJointPos;
+      for (int i = 0; i < width; ++i) {
+        Element element;
+        element.source = term.source;
+        element.index = joint.empty() ? i : joint[U(i)];
+        element.offset = term.minus_default ? default_pose[element.index] : 0.0;
+        if (term.source == TermSource::kConstant) element.offset = -term.constant[U(i)];
+        element.scale = term.scale[term.scale.size() == 1 ? 0 : U(i)];
+        element.clip_input = term.clip_input;
+        element.clip = term.clip;
+        elements.push_back(element);
+      }
+      if (const auto quantity = QuantityOf(term.source)) {
+        frames[*quantity] = std::max(frames[*quantity], TermFrames(layout, term));
+      }
+    }
+  }
+
+  int QuantityWidth(int quantity) const { return quantity == kG || quantity == kW ? 3 : nv; }
+
+  // Column of an element's quantity, in the robot's order.
+  int QuantityColumn(const Element& element) const {
+    return element.source == TermSource::kPrevAction ? action_joint[U(element.index)]
+                                                     : element.index;
+  }
+
+  void PlanColumns() {
+    // all frames: one block per quantity and age, in the order of PolicyJacobians
+    int first_block[kNumQuantities];
+    for (int quantity = 0; quantity < kNumQuantities; ++quantity) {
+      first_block[quantity] = static_cast<int>(all.first.size());
+      for (int age = 0; age < frames[quantity]; ++age) all.AddBlock(QuantityWidth(quantity));
+    }
+    // sums: J_q0, S_q, S_v, S_a, S_tau, S_g; with one frame the first two are the same
+    const bool newest = frames[kQ] > 1;
+    if (frames[kQ] > 0) sums.AddBlock(newest ? nv : 0);
+    int sum_block[kNumQuantities];
+    for (const int quantity : {kQ, kV, kA, kTau, kG}) {
+      sum_block[quantity] = frames[quantity] > 0 ? sums.AddBlock(QuantityWidth(quantity)) : -1;
+    }
+    const auto& slots = history.slots();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const Element& element = elements[U(slots[i].element)];
+      const auto quantity = QuantityOf(element.source);
+      if (!quantity) continue;
+      const int column = QuantityColumn(element);
+      const float value = static_cast<float>(element.scale);
+      all.entries.push_back({static_cast<int>(i),
+                             all.first[U(first_block[*quantity] + slots[i].age)] + column,
+                             value});
+      if (*quantity == kW) continue;
+      sums.entries.push_back(
+          {static_cast<int>(i), sums.first[U(sum_block[*quantity])] + column, value});
+      if (*quantity == kQ && newest && slots[i].age == 0) {
+        sums.entries.push_back({static_cast<int>(i), sums.first[0] + column, value});
+      }
+    }
+  }
+
+  void MakeEngine() {
+    switch (options.engine) {
+      case PolicyOptions::Engine::kAuto:
+        if (const auto network = RecogniseMlp(*graph, input, output)) {
+          mlp.emplace(*network);
+          if (sums.count > 0) sum_columns = mlp->MakeColumns(sums.count, sums.entries);
+          if (all.count > 0) all_columns = mlp->MakeColumns(all.count, all.entries);
+          std::size_t size = 0;
+          for (const auto* columns : {&sum_columns, &all_columns}) {
+            if (columns->has_value()) size = std::max(size, mlp->ResultSize(**columns));
+          }
+          block_result.assign(size, 0.0f);
+          return;
+        }
+        graph_float.emplace(graph);
+        return;
+      case PolicyOptions::Engine::kGraphFloat:
+        graph_float.emplace(graph);
+        return;
+      case PolicyOptions::Engine::kGraphDouble:
+        graph_double.emplace(graph);
+        return;
+    }
+  }
+
+  void Reset() {
+    history.Reset();
+    std::fill(prev_action.begin(), prev_action.end(), 0.0);
+    raw_action.setZero();
+    for (Eigen::Index i = 0; i < phase.size(); ++i) phase[i] = layout.clock.offsets[U(i)];
+    standing = false;
+    has_acted = false;
+  }
+
+  // ------------------------------------------------------------------------------------------ one
+  // step
+
+  bool InputFinite(const ObservationInput& in) const {
+    return in.q.allFinite() && in.qd.allFinite() && in.w_WB_B.allFinite() &&
+           in.v_WB_B.allFinite() && in.g_B.allFinite() && (!needs_tau || in.tau.allFinite()) &&
+           (!needs_ref || in.q_ref.allFinite()) && in.command.lin_vel.allFinite() &&
+           std::isfinite(in.command.yaw_rate) && std::isfinite(in.command.height) &&
+           std::isfinite(in.command.walk) && in.command.waist.allFinite() && in.phase.allFinite();
+  }
+
+  // The gait clock: runs while walking, holds one phase while standing, and starts over from the
+  // feet's offsets when the robot sets off.
+  void AdvanceClock(const ObservationInput& in) {
+    if (layout.clock.period == 0) return;
+    if (in.phase.size() == phase.size()) {
+      phase = in.phase;
+      return;
+    }
+    const double still = layout.clock.standing_speed;
+    if (in.command.lin_vel.norm() < still && std::abs(in.command.yaw_rate) < still) {
+      phase.setConstant(layout.clock.standing_phase);
+      standing = true;
+    } else if (standing) {
+      for (Eigen::Index i = 0; i < phase.size(); ++i) phase[i] = layout.clock.offsets[U(i)];
+      standing = false;
+    } else if (has_acted) {
+      for (double& angle : phase) {
+        angle += 2 * kPi * layout.control_dt / layout.clock.period;
+        WrapAngle(&angle);
+      }
+    }
+  }
+
+  double Read(const Element& element, const ObservationInput& in) const {
+    switch (element.source) {
+      case TermSource::kJointPos:
+        return in.q[element.index];
+      case TermSource::kJointVel:
+        return in.qd[element.index];
+      case TermSource::kJointTorque:
+        return in.tau[element.index];
+      case TermSource::kPrevAction:
+        return prev_action[U(element.index)];
+      case TermSource::kRefJointPos:
+        return in.q_ref.size() == nv ? in.q_ref[element.index] : default_pose[element.index];
+      case TermSource::kBaseAngVel:
+        return in.w_WB_B[element.index];
+      case TermSource::kBaseLinVel:
+        return in.v_WB_B[element.index];
+      case TermSource::kProjectedGravity:
+        return in.g_B[element.index];
+      case TermSource::kCommandLinVel:
+        return in.command.lin_vel[element.index];
+      case TermSource::kCommandAngVel:
+        return in.command.yaw_rate;
+      case TermSource::kCommandTwist:
+        return element.index < 2 ? in.command.lin_vel[element.index] : in.command.yaw_rate;
+      case TermSource::kCommandHeight:
+        return in.command.height;
+      case TermSource::kCommandWalk:
+        return in.command.walk;
+      case TermSource::kCommandWaist:
+        return in.command.waist[element.index];
+      case TermSource::kPhaseSin:
+        return std::sin(phase[element.index]);
+      case TermSource::kPhaseCos:
+        return std::cos(phase[element.index]);
+      case TermSource::kConstant:
+        return 0.0;  // the number is in the offset
+    }
+    return 0.0;
+  }
+
+  void Encode(const ObservationInput& in) {
+    for (std::size_t e = 0; e < elements.size(); ++e) {
+      const Element& element = elements[e];
+      const double x = Read(element, in) - element.offset;
+      const double y = std::clamp(x, -element.clip_input, element.clip_input) * element.scale;
+      frame[static_cast<Eigen::Index>(e)] = std::clamp(y, -element.clip, element.clip);
+      clipped[e] = std::abs(x) > element.clip_input || std::abs(y) > element.clip;
+    }
+  }
+
+  // Hands the observation to an evaluator of either precision.
+  template <typename Real>
+  void Fill(GraphEvaluator<Real>* evaluator) {
+    const std::span<Real> in = evaluator->input(input);
+    const auto& slots = history.slots();
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      in[i] = static_cast<Real>(history.Value(slots[i]));
+    evaluator->Evaluate();
+  }
+
+  PolicyStatus Act(const ObservationInput& in, Eigen::VectorXd* q_target) {
+    SILC_CHECK(in.q.size() == nv && in.qd.size() == nv);
+    SILC_CHECK(!needs_tau || in.tau.size() == nv);
+    SILC_CHECK(in.q_ref.size() == nv || in.q_ref.size() == 0);
+    if (!InputFinite(in)) return PolicyStatus::kInputNotFinite;
+    AdvanceClock(in);
+    Encode(in);
+    history.Push(frame, clipped);
+    const auto& slots = history.slots();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      observation[static_cast<Eigen::Index>(i)] = static_cast<float>(history.Value(slots[i]));
+    }
+
+    // (S1): q* = q_default + α a, or the reference instead of the default
+    bool finite = true;
+    const auto take = [&](std::size_t i, double a) {
+      finite = finite && std::isfinite(a);
+      action_clipped[i] = std::abs(a) > layout.action.clip;
+      prev_action[i] = std::clamp(a, -layout.action.clip, layout.action.clip);
+    };
+    if (mlp) {
+      mlp->Forward({observation.data(), U(observation.size())}, answer);
+      for (std::size_t i = 0; i < answer.size(); ++i) take(i, answer[i]);
+    } else if (graph_float) {
+      Fill(&*graph_float);
+      for (std::size_t i = 0; i < answer.size(); ++i) take(i, graph_float->output(output)[i]);
+    } else {
+      Fill(&*graph_double);
+      for (std::size_t i = 0; i < answer.size(); ++i) take(i, graph_double->output(output)[i]);
+    }
+    has_acted = finite;
+    if (!finite) {
+      std::fill(prev_action.begin(), prev_action.end(), 0.0);
+      return PolicyStatus::kOutputNotFinite;
+    }
+
+    if (q_target->size() != nv) q_target->resize(nv);
+    *q_target = default_pose;
+    for (std::size_t i = 0; i < action_joint.size(); ++i) {
+      const int joint = action_joint[i];
+      raw_action[joint] = prev_action[i];
+      if (action_residual[i] && in.q_ref.size() == nv) (*q_target)[joint] = in.q_ref[joint];
+      (*q_target)[joint] += scale[i] * prev_action[i];
+    }
+    return PolicyStatus::kOk;
+  }
+
+  // ----------------------------------------------------------------------------------------
+  // Jacobians
+
+  // Sizes the matrices and says where each block of columns goes.
+  std::vector<BlockTarget> Targets(PolicyJacobians* out) const {
+    std::vector<Eigen::MatrixXd>* lists[kNumQuantities] = {
+        &out->J_q, &out->J_v, &out->J_a, &out->J_tau, &out->J_g, &out->J_w};
+    std::vector<BlockTarget> targets;
+    std::size_t block = 0;
+    for (int quantity = 0; quantity < kNumQuantities; ++quantity) {
+      lists[quantity]->resize(U(frames[quantity]));
+      for (Eigen::MatrixXd& matrix : *lists[quantity]) {
+        matrix.setZero(nv, QuantityWidth(quantity));
+        targets.push_back({&matrix, all.first[block], all.width[block]});
+        ++block;
+      }
+    }
+    return targets;
+  }
+
+  // Writes result[c * stride + r] = ∂a_{first_output + r}/∂(column c) for columns [from, from +
+  // count).
+  template <typename Real>
+  void Scatter(const BlockTarget& target,
+               int from,
+               int count,
+               const Real* data,
+               std::ptrdiff_t column_stride,
+               std::ptrdiff_t row_stride,
+               int first_output,
+               int rows) const {
+    const int begin = std::max(from, target.first),
+              end = std::min(from + count, target.first + target.cols);
+    for (int c = begin; c < end; ++c) {
+      for (int r = 0; r < rows; ++r) {
+        const int action = first_output + r;
+        // a clipped action answers to nothing
+        const double value =
+            action_clipped[U(action)] ? 0.0 : data[(c - from) * column_stride + r * row_stride];
+        (*target.matrix)(action_joint[U(action)], c - target.first) = value;
+      }
+    }
+  }
+
+  template <typename Real>
+  void PushPlan(GraphEvaluator<Real>* evaluator,
+                const ColumnPlan& plan,
+                const BlockTarget* targets,
+                std::size_t num_targets) {
+    const int rows = static_cast<int>(action_joint.size());
+    const int chunk = std::min(kTangentChunk, plan.count);
+    if (chunk == 0) return;
+    evaluator->SetTangentCount(chunk);
+    const auto& slots = history.slots();
+    for (int from = 0; from < plan.count; from += chunk) {
+      const int count = std::min(chunk, plan.count - from);
+      const std::span<Real> seed = evaluator->input_tangents(input);
+      std::fill(seed.begin(), seed.end(), Real(0));
+      for (const ColumnEntry& entry : plan.entries) {
+        if (entry.column < from || entry.column >= from + count ||
+            history.Clipped(slots[U(entry.input)]))
+          continue;
+        // the layout's own scale: an entry holds it rounded to float32
+        seed[U(entry.input) * U(chunk) + U(entry.column - from)] =
+            static_cast<Real>(elements[U(slots[U(entry.input)].element)].scale);
+      }
+      evaluator->PushTangents();
+      const Real* d = evaluator->output_tangents(output).data();
+      for (std::size_t i = 0; i < num_targets; ++i)
+        Scatter(targets[i], from, count, d, 1, chunk, 0, rows);
+    }
+  }
+
+  // Any plan by the engine at hand.
+  PolicyStatus Run(const ColumnPlan& plan,
+                   const std::optional<MlpEngine::Columns>& columns,
+                   const BlockTarget* targets,
+                   std::size_t num_targets) {
+    SILC_CHECK(has_acted);
+    if (mlp && !mlp->clipped() && !history.any_clipped()) {
+      if (!columns) return PolicyStatus::kOk;
+      mlp->PullBack();
+      for (int b = 0; b < mlp->num_blocks(); ++b) {
+        const MlpEngine::Block block = mlp->Times(*columns, b, block_result);
+        for (std::size_t i = 0; i < num_targets; ++i) {
+          Scatter(targets[i],
+                  0,
+                  plan.count,
+                  block_result.data(),
+                  kRowLanes,
+                  1,
+                  block.first_output,
+                  block.rows);
+        }
+      }
+    } else if (graph_float) {
+      PushPlan(&*graph_float, plan, targets, num_targets);
+    } else {
+      // an MLP with something at a clip comes here too: its columns were made without
+      PushReference(plan, targets, num_targets);
+    }
+    for (std::size_t i = 0; i < num_targets; ++i) {
+      if (!targets[i].matrix->allFinite()) return PolicyStatus::kOutputNotFinite;
+    }
+    return PolicyStatus::kOk;
+  }
+
+  void PushReference(const ColumnPlan& plan, const BlockTarget* targets, std::size_t num_targets) {
+    if (!graph_double) graph_double.emplace(graph);
+    Fill(&*graph_double);
+    PushPlan(&*graph_double, plan, targets, num_targets);
+  }
+};
+
+Policy::Policy(std::shared_ptr<const Graph> graph,
+               ObservationLayout layout,
+               PolicyRobot robot,
+               PolicyOptions options)
+    : impl_(std::make_unique<Impl>(
+          std::move(graph), std::move(layout), std::move(robot), std::move(options))) {}
+Policy::Policy(const Policy& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
+Policy& Policy::operator=(const Policy& other) {
+  if (this != &other) impl_ = std::make_unique<Impl>(*other.impl_);
+  return *this;
+}
+Policy::Policy(Policy&&) noexcept = default;
+Policy& Policy::operator=(Policy&&) noexcept = default;
+Policy::~Policy() = default;
+
+void Policy::Reset() { impl_->Reset(); }
+
+PolicyStatus Policy::Act(const ObservationInput& input, Eigen::VectorXd* q_target) {
+  return impl_->Act(input, q_target);
+}
+
+PolicyStatus Policy::Jacobians(PolicyJacobians* jacobians) {
+  const std::vector<BlockTarget> targets = impl_->Targets(jacobians);
+  return impl_->Run(impl_->all, impl_->all_columns, targets.data(), targets.size());
+}
+
+PolicyStatus Policy::Jacobians(SummedJacobians* jacobians) {
+  // in the order the blocks were planned in; no list on the heap, this runs in the loop
+  BlockTarget targets[6];
+  std::size_t count = 0;
+  const auto add = [&](Eigen::MatrixXd* matrix, bool observed, int cols) {
+    if (!observed) {
+      if (matrix->size() != 0) matrix->resize(0, 0);
+      return;
+    }
+    if (matrix->rows() != impl_->nv || matrix->cols() != cols) matrix->resize(impl_->nv, cols);
+    matrix->setZero();
+    targets[count] = {matrix, impl_->sums.first[count], impl_->sums.width[count]};
+    ++count;
+  };
+  const int nv = impl_->nv;
+  add(&jacobians->J_q0, impl_->frames[kQ] > 0, nv);
+  add(&jacobians->S_q, impl_->frames[kQ] > 0, nv);
+  add(&jacobians->S_v, impl_->frames[kV] > 0, nv);
+  add(&jacobians->S_a, impl_->frames[kA] > 0, nv);
+  add(&jacobians->S_tau, impl_->frames[kTau] > 0, nv);
+  add(&jacobians->S_g, impl_->frames[kG] > 0, 3);
+  const PolicyStatus status = impl_->Run(impl_->sums, impl_->sum_columns, targets, count);
+  if (impl_->frames[kQ] == 1) jacobians->J_q0 = jacobians->S_q;
+  return status;
+}
+
+PolicyStatus Policy::JacobiansByTangents(PolicyJacobians* jacobians) {
+  SILC_CHECK(impl_->has_acted);
+  const std::vector<BlockTarget> targets = impl_->Targets(jacobians);
+  impl_->PushReference(impl_->all, targets.data(), targets.size());
+  for (const BlockTarget& target : targets) {
+    if (!target.matrix->allFinite()) return PolicyStatus::kOutputNotFinite;
+  }
+  return PolicyStatus::kOk;
+}
+
+int Policy::num_joints() const { return impl_->nv; }
+const ObservationLayout& Policy::layout() const { return impl_->layout; }
+const PolicyRobot& Policy::robot() const { return impl_->robot; }
+bool Policy::is_mlp() const { return impl_->mlp.has_value(); }
+const Eigen::VectorXd& Policy::raw_action() const { return impl_->raw_action; }
+const Eigen::VectorXd& Policy::action_scale() const { return impl_->action_scale; }
+const Eigen::VectorXd& Policy::default_pose() const { return impl_->default_pose; }
+const std::vector<bool>& Policy::commanded() const { return impl_->commanded; }
+const std::vector<bool>& Policy::residual() const { return impl_->residual; }
+const Eigen::VectorXd& Policy::kp() const { return impl_->kp; }
+const Eigen::VectorXd& Policy::kd() const { return impl_->kd; }
+const Eigen::VectorXf& Policy::observation() const { return impl_->observation; }
+const Eigen::VectorXd& Policy::phase() const { return impl_->phase; }
+
+}  // namespace silc
