@@ -13,6 +13,7 @@ if(SILC_WITH_TOOLS)
   find_package(nlohmann_json REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(Protobuf REQUIRED)
+  find_package(ZLIB REQUIRED)
 
   # yaml-cpp before 0.8 names its target without a namespace
   if(NOT TARGET yaml-cpp::yaml-cpp)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags shared by every silc target, and the two ways a target is declared.
+# Flags shared by every silc target, and the three ways a target is declared.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -21,6 +21,10 @@ endif()
 if(SILC_SANITIZE)
   add_compile_options(-fsanitize=${SILC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SILC_SANITIZE})
+endif()
+# the fuzzer steers by the coverage of the code under test, so every library carries the counters
+if(SILC_WITH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # silc_library(NAME sources... [DEPENDS targets...]): one module, reachable as silc::NAME.
@@ -46,4 +50,15 @@ function(silc_test name)
     SILC_REFERENCE_DIR="${PROJECT_SOURCE_DIR}/../shared/reference")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# silc_fuzz(NAME_fuzz libraries...): NAME_fuzz.cc in this folder, a libFuzzer target that `./dev fuzz`
+# finds in build/fuzz/fuzz; its seeds are the files in fuzz_corpus/ beside it.
+function(silc_fuzz name)
+  if(NOT SILC_WITH_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE ${ARGN} silc_flags -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
 endfunction()
