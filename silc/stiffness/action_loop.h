@@ -2,7 +2,6 @@
 #pragma once
 
 #include <Eigen/Eigenvalues>
-#include <vector>
 
 #include "silc/stiffness/policy_jacobians.h"
 #include "silc/stiffness/status.h"
@@ -31,11 +30,11 @@ struct ActionLoopRadius {
 ///     a_t = Σ_i A_i a_{t−1−i},   A_i = J_a[i] + J_tau[i] Kp α
 ///
 /// (the torque seen at step t was made by the action of step t−1). Stable when every eigenvalue of
-/// the block companion matrix, nv·H square, lies inside the unit circle. Preallocated: after
-/// construction nothing here allocates for up to `max_frames` frames.
+/// the block companion matrix, nv·H square, lies inside the unit circle. Nothing here allocates
+/// after construction unless a history longer than `frames` arrives.
 class ActionLoop {
  public:
-  ActionLoop(int nv, int max_frames);
+  ActionLoop(int nv, int frames);
 
   /// Exact, by a Schur decomposition of the companion matrix: about 20 ms for 29 joints and 5
   /// frames.
@@ -44,29 +43,30 @@ class ActionLoop {
   /// Cheapest first: the bound when it proves stability, else the Arnoldi estimate when it has
   /// settled clearly inside the circle, else Exact().
   ///
-  /// The bound: ρ(companion) < 1 whenever ρ(Σ|A_i|) < 1, and max_k (T d)_k/d_k ≥ ρ(T) for any d >
-  /// 0. The estimate is taken when its Ritz residual is below 1 % of what is left to the circle; a
-  /// start vector that happens to have no part along an unstable mode would fool it, which is why a
-  /// tool that has the time calls Exact().
+  /// The bound: with T = Σ|A_i| and any d > 0, t = max_k (T d)_k/d_k < 1 proves ρ ≤ t^{1/H}.
+  /// The estimate is taken when ten times its Ritz residual still fits between it and the circle. A
+  /// start vector without any part along an unstable mode would fool it, which is why a tool that
+  /// has the time calls Exact().
   ActionLoopRadius Fast(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
  private:
+  void Resize(int frames);
   bool Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
-  double CollatzWielandt();
+  double ProvenBound();
   bool Arnoldi(double* rho);
   ActionLoopRadius Schur();
 
   int nv_;
-  int max_frames_;
-  int frames_ = 0;              // frames in use
-  Eigen::MatrixXd blocks_;      // nv × (nv·H): [A_0 A_1 …]
-  Eigen::MatrixXd companion_;   // (nv·H) × (nv·H)
-  Eigen::MatrixXd krylov_;      // (nv·H) × (steps + 1)
-  Eigen::MatrixXd hessenberg_;  // (steps + 1) × steps
-  Eigen::MatrixXd ritz_matrix_;
-  std::vector<Eigen::RealSchur<Eigen::MatrixXd>> schur_;  // one per number of frames, sized before
-  std::vector<Eigen::EigenSolver<Eigen::MatrixXd>> ritz_;
-  JointMatrix absolute_;
+  int frames_ = 0;               // H, unused ones are zero: they add eigenvalues at zero only
+  Eigen::MatrixXd blocks_;       // nv × nv·H       [A_0 A_1 …]
+  Eigen::MatrixXd companion_;    // nv·H × nv·H
+  Eigen::MatrixXd krylov_;       // nv·H × (steps + 1)
+  Eigen::MatrixXd hessenberg_;   // (steps + 1) × steps
+  Eigen::MatrixXd ritz_matrix_;  // steps × steps
+  Eigen::MatrixXd absolute_;     // nv × nv         Σ|A_i|
+  Eigen::VectorXd direction_, image_, work_;
+  Eigen::RealSchur<Eigen::MatrixXd> schur_;
+  Eigen::EigenSolver<Eigen::MatrixXd> ritz_;
 };
 
 }  // namespace silc

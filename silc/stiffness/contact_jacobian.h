@@ -33,19 +33,20 @@ struct BodyJacobians {
 ///     double support:  J_c q̇ = 0,  J_c = J_2j + J_2b B,  q̇ = N ż
 ///     E = ∂g_B/∂q = [g_B]× B_rot
 ///
-/// A foot that stands neither slips nor tilts. In double support B stands on the left foot; the
-/// choice does not show in anything that is multiplied by N. In flight B = 0: the base is taken as
+/// A foot that stands neither slips nor tilts. In double support B is the one of either foot made
+/// zero on the motions that the closed chain forbids, B (I − J_c⁺ J_c): the same whichever foot it
+/// began with, and unchanged where it matters, on N. In flight B = 0: the base is taken as
 /// inertially fixed, so the hands' Jacobians are relative to it, and the centre of mass has no
-/// stiffness.
+/// static stiffness.
 struct ContactKinematics {
   ContactMode mode = ContactMode::kFlight;
   bool closed = false;  ///< double support: N is in use
   Jacobian6 B;          // 6 × nv   base linear velocity in W, base angular velocity in B, per q̇
-  Jacobian3 E;          // 3 × nv   [1/rad]; in double support only E N has a meaning
+  Jacobian3 E;          // 3 × nv   [1/rad]
   Jacobian3 com;        // 3 × nv   [m/rad]
   Jacobian3 hand[2];    // 3 × nv   [m/rad]
   Jacobian6 J_c;        // 6 × nv   closing constraint; zero unless closed
-  JointMatrix N;  // nv × (nv − 6) with Nᵀ W N = I; nv × nv with N W Nᵀ = I… = W^{−1/2} when open
+  JointMatrix N;        // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
 };
 
 /// Fills (S5) for `mode`.

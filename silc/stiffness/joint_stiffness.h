@@ -45,8 +45,9 @@ struct StaticChannels {
 struct StaticStiffness {
   JointMatrix K;                          // K_s                                       [N·m/rad]
   JointMatrix X;                          // δa = X δq once everything has settled     [1/rad]
-  Eigen::PartialPivLU<JointMatrix> loop;  // of I − S_a − S_τ Kp α
-  double loop_condition = 0;              // [1] 1-norm condition number of that matrix, estimated
+  Eigen::PartialPivLU<JointMatrix> loop;  // of I − S_a − S_τ Kp α, unless open
+  bool open = true;  ///< the policy sees neither its actions nor its torques: that matrix is I
+  double loop_condition = 0;  // [1] 1-norm condition number of that matrix, estimated
 };
 
 /// Quasi-static stiffness: the torque after the joints have moved and everything that follows them

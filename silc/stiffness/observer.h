@@ -15,7 +15,7 @@ struct ObserverOptions {
   Servo servo;  ///< gains and action scale, nv joints
   BudgetSpec budget;
   Condition condition = Condition::kDisc;
-  int max_frames = 16;             ///< longest history of previous actions (or torques)
+  int frames = 5;  ///< history of previous actions (or torques); a longer one allocates, once
   bool torque_channel = true;      ///< (S3) with J_tau where the policy has it
   bool gravity_channel = true;     ///< (S3) with J_g E where the policy has it
   bool exact_action_loop = false;  ///< ActionLoop::Exact() at every observation: some 20 ms
@@ -60,9 +60,8 @@ class StiffnessObserver {
  public:
   explicit StiffnessObserver(const ObserverOptions& options);
 
-  /// @pre blocks of `policy` are nv × nv (nv × 3 for gravity), at most max_frames of actions and
-  /// torques;
-  ///      Jacobians of `body` have 6 + nv columns.
+  /// @pre blocks of `policy` are nv × nv (nv × 3 for gravity), Jacobians of `body` have 6 + nv
+  /// columns.
   /// @return valid until the next call.
   const StiffnessReading& Observe(const PolicyJacobians& policy,
                                   const BodyJacobians& body,
@@ -74,9 +73,12 @@ class StiffnessObserver {
   const ObserverOptions& options() const { return options_; }
 
  private:
+  void ObserveJoints(const PolicyJacobians& policy);
   void ObserveTasks();
-  void ObserveBudget(const JointMatrix& K, StiffnessStatus status, BudgetReading* reading);
+  void ObserveBudget();
+  void Reduce(const JointMatrix& K, JointMatrix* K_z) const;
   StiffnessStatus PrepareBudget();
+  void ReadBudget(const JointMatrix& K_z, BudgetReading* reading);
 
   ObserverOptions options_;
   ActionLoop loop_;
@@ -85,12 +87,20 @@ class StiffnessObserver {
   StaticStiffness static_;
   ContactKinematics contact_;
   StiffnessReading reading_;
-  JointVector weight_;
-  // the budget in coordinates where W = I: M = b I + Q (A − b I) Qᵀ, hence M^{−1/2} = b^{−1/2} I +
-  // Q Z Qᵀ
-  StiffnessStatus budget_status_ = StiffnessStatus::kNotFinite;
+
+  // Coordinates z in which the budget's W is the identity: q̇ = P ż with P = N or, open, W^{−1/2}.
+  // There
+  //     M = b I + Q (A − b I) Qᵀ,  A = R K_x Rᵀ,  (J P)ᵀ = Q R
+  // so that L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
+  // (S7a) depends on the coordinates and is taken in orthonormal ones; with W ≠ I it goes the long
+  // way.
+  bool whitened_;
+  JointVector weight_, scale_;  // W, W^{−1/2}
+  JointMatrix K_z_;             // Pᵀ K_s P
+  TaskJacobian J_z_;            // 9 × nz: com, left hand, right hand, times P
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows> Q_;
   TaskMatrix Z_;
+  ReducedBudget long_way_;
 };
 
 }  // namespace silc

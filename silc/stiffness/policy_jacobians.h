@@ -28,9 +28,9 @@ struct PolicyJacobians {
   std::vector<Eigen::MatrixXd> J_w;  // [s/rad]      nu × 3    base angular velocity in B
 };
 
-/// What K₁ (S2) and K_s (S3) need of the Jacobians: the newest frame's J_q, and the blocks summed over the
-/// frames. Cheaper than the list of all frames, because a sum of frames is one set of columns. A policy
-/// that does not observe a quantity leaves its sum at zero size.
+/// What K₁ (S2) and K_s (S3) need of the Jacobians: the newest frame's J_q, and the blocks summed
+/// over the frames. Cheaper than the list of all frames, because a sum of frames is one set of
+/// columns. A policy that does not observe a quantity leaves its sum at zero size.
 struct SummedJacobians {
   Eigen::MatrixXd J_q0;   // [1/rad]     nu × nv   newest frame alone
   Eigen::MatrixXd S_q;    // [1/rad]     nu × nv   Σ_i J_q[i]
