@@ -25,7 +25,12 @@ namespace fs = std::filesystem;
 
 constexpr int kFileVersion = 1;
 
-std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string Quoted(std::string_view text) {
+  std::string quoted = "'";
+  quoted += text;
+  quoted += '\'';
+  return quoted;
+}
 
 // `pattern` with '*' for any run of characters, matched against the whole of `text`.
 bool Matches(std::string_view pattern, std::string_view text) {
