@@ -137,7 +137,7 @@ std::string Table::Render() const {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string padding(widths[i] - DisplayWidth(cells[i]), ' ');
       if (i > 0) line += std::string(kGap, ' ');
-      line += columns_[i].align == Align::kLeft ? cells[i] + padding : padding + cells[i];
+      line += columns_[i].align == Align::kToLeft ? cells[i] + padding : padding + cells[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -17,12 +17,12 @@ namespace silc {
 /// @pre 1 ≤ significant ≤ 17. The locale has no say.
 std::string FormatNumber(double value, int significant = 3);
 
-enum class Align { kLeft, kRight };
+enum class Align { kToLeft, kToRight };
 
 struct TableColumn {
   std::string header;
   std::string unit;  // a second line under the headers; no column has one: no such line
-  Align align = Align::kRight;
+  Align align = Align::kToRight;
 };
 
 /// A plain-text table for terminals:

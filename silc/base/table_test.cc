@@ -63,7 +63,7 @@ TEST(FormatNumber, StaysWithinHalfADigitOverAllMagnitudes) {
 }
 
 TEST(Table, AlignsGlyphsUnderUnitsAndGroups) {
-  Table table({{"joint", "", Align::kLeft}, {"K₁", "N·m/rad"}, {"Kₛ", "N·m/rad"}, {"σ"}});
+  Table table({{"joint", "", Align::kToLeft}, {"K₁", "N·m/rad"}, {"Kₛ", "N·m/rad"}, {"σ"}});
   table.Group("legs");
   table.Row({"left_knee", FormatNumber(128), FormatNumber(99.61), FormatNumber(0.7)});
   table.Row({"left_ankle_pitch", FormatNumber(40.12), FormatNumber(1.6e5), FormatNumber(1.25)});
@@ -84,7 +84,7 @@ TEST(Table, AlignsGlyphsUnderUnitsAndGroups) {
 }
 
 TEST(Table, WithoutUnitsOrGroupsIsHeadersRuleRows) {
-  Table table({{"mode", "", Align::kLeft}, {"share"}});
+  Table table({{"mode", "", Align::kToLeft}, {"share"}});
   table.Row({"double", "62 %"});
   EXPECT_EQ(table.Render(),
             "mode    share\n"
@@ -106,7 +106,7 @@ TEST(Table, ALongTitleWidensEveryRule) {
 
 // A name read from somebody's file must not draw lines or move the cursor.
 TEST(Table, ControlCharactersCannotBreakTheLines) {
-  Table table({TableColumn{"name", "", Align::kLeft}});
+  Table table({TableColumn{"name", "", Align::kToLeft}});
   table.Row({"a\nb\x1b[2J"});
   EXPECT_EQ(table.Render(), "name\n───────\na?b?[2J\n");
 }
