@@ -1,0 +1,1054 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "silc/physics/spatial.h"
+#include "silc/physics/step_model.h"
+
+/// One physics step of one robot (Real = double, float, or one CUDA thread) or of several side by
+/// side (Real = Lanes<N>). MuJoCo's step, computed another way; docs/physics.md derives (D1)–(D10).
+///
+/// Unknown of a step is the acceleration qacc that minimises, over the tree,
+///
+///     ½ qaccᵀ M qacc − (τ − c)ᵀ qacc + Σ s_i(J_i qacc − a_ref,i) (D1)
+///
+/// with s_i quadratic where row i is active and flat (contact, limit) or linear (friction loss)
+/// where it is not. Every Newton target solves (M + JᵀDJ) qacc = b for the active rows. A contact
+/// between a link and the static world adds a 6 × 6 stiffness to that one link, limits and friction
+/// loss add to one joint's diagonal: M + JᵀDJ has M's tree structure, and the articulated-body
+/// recursion solves it in O(links).
+///
+/// Links without an active row in their subtree are idle: their elimination is the same in every
+/// Newton iteration and is done once. Which links are idle is found anew each step, per lane: a
+/// lane's result has to be the same, bit for bit, whatever its neighbours do. So a link that is
+/// live for a neighbour only is recomputed (to the same bits) and otherwise kept out of the lane's
+/// line search.
+namespace silc::SILC_KERNEL {
+
+/// Value i of one robot, or of a group of lanes. On the GPU the robots of a batch are interleaved.
+template <class Real>
+struct Column {
+  Real* data;
+#ifdef __CUDA_ARCH__
+  int stride;
+  SILC_HD Real& operator[](int i) const { return data[static_cast<long>(i) * stride]; }
+#else
+  int stride;
+  SILC_HD Real& operator[](int i) const { return data[i]; }
+#endif
+};
+
+/// Everything of a robot that is not in StepModel. MuJoCo's layout of qpos and qvel.
+template <class Real>
+struct RobotData {
+  // state
+  Column<Real> qpos;   // nq
+  Column<Real> qvel;   // nv
+  Column<Real> qacc;   // nv; also where Newton starts
+  Column<Real> fault;  // 1: see Fault
+  // control, held over the substeps
+  Column<Real> target;           // nu   q*                                     [rad or m]
+  Column<Real> previous_target;  // nu   in force during the first `delay` substeps
+  Column<Real> delay;            // 1                                           [substeps]
+  Column<Real> feedforward;      // nu                                          [N·m or N]
+  Column<Real> kp, kd;           // nu
+  // parameters
+  Column<Real> inertia;         // 10 per link: mass, centre of mass in L, inertia about it in L
+                                //              (xx yy zz xy xz yz)
+  Column<Real> armature;        // links
+  Column<Real> friction_scale;  // 1: multiplies every contact's friction
+  // pushes: force and moment at the pushed body's centre of mass, in W, for so many substeps
+  Column<Real> wrench;        // 6 per push                                  [N, N·m]
+  Column<Real> wrench_steps;  // 1 per push
+  // results of the last substep
+  Column<Real> torque;      // nu   applied by the servos                  [N·m or N]
+  Column<Real> foot_force;  // 3 per foot, on the robot, in W              [N]
+  Column<Real> imu;         // 6 per site: gyro [rad/s], accelerometer [m/s²], in the site's frame
+};
+
+/// Why a robot was frozen.
+enum Fault : int { kFaultNone = 0, kFaultNotFinite = 1, kFaultAbsurd = 2 };
+
+struct StepOptions {
+  int max_iterations = 20;  // of Newton's method
+  int line_search = 6;      // evaluations of the slope per iteration
+  double tolerance = 0;     // stop when dᵀHd · inertia_scale falls below
+};
+
+/// What a step cost; sums over steps and lanes.
+struct StepCounts {
+  long steps = 0;             // robots × steps
+  long groups = 0;            // vector × steps
+  long iterations = 0;        // Newton iterations that a robot needed
+  long group_iterations = 0;  // iterations executed, the slowest robot of each vector
+  long contacts = 0;          // contact points in touch
+  long unconverged = 0;       // robots that ran out of iterations
+  long live_links = 0;        // links in Newton, over groups
+};
+
+template <class Real>
+struct LinkFrame {
+  Rotation<Real> R;    // R_WL
+  Vec3<Real> p;        // from O
+  Spatial<Real> v;     // relative to a frame that moves with O's velocity at this instant
+  Spatial<Real> bias;  // acceleration at qacc = 0, gravity's opposite included
+};
+
+template <class Real>
+struct LinkWork {
+  Spatial<Real> S;  // joint motion
+  RigidInertia<Real> G;
+  Spatial<Real> f;  // force needed for `bias`, external wrenches taken off
+  Real tau;         // joint force without constraints
+  Real diagonal;    // armature
+  Real damping;     // [N·m·s/rad], for the implicit velocity update
+  // elimination of the joint: qdd = u − Uᵀa_parent / D
+  Spatial<Real> U;
+  Real D, inv_D, u;
+  // Newton's iterate and target
+  Spatial<Real> a, a_new;  // Σ S qdd over the chain: J qacc without velocity terms
+  Real x, x_new;
+  // limit and friction-loss rows
+  Real limit_D, limit_sign, limit_ref, friction_ref;
+  Real constraint_force;
+};
+
+template <class Real>
+struct ContactWork {
+  int link, id;
+  Vec3<Real> r;          // contact point from O
+  Vec3<Real> n, t1, t2;  // t1, t2 already multiplied by the friction coefficient
+  Real D;                // per pyramid edge; 0: not in touch
+  Real ref[3];           // a_ref along n, μt1, μt2
+  Real e[3], e_new[3];   // J qacc − a_ref along the same, at the iterate and the target
+  Vec3<Real> force;      // on the link, in W
+};
+
+template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts>
+struct Workspace {
+  LinkWork<Real> link[kLinks];
+  LinkFrame<Real> frame[kLinks];
+  ArticulatedInertia<Real>
+      A[kLinks];  // of the subtree, joint eliminated, for the parent to collect
+  Spatial<Real> p[kLinks];
+  ContactWork<Real> contact[kContacts];
+  MaskOf<Real> live[kLinks];
+  int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
+  int first_active[kLinks], active_end[kLinks];
+  int live_links[kLinks], num_live;  // live in some lane, ascending
+  int idle_links[kLinks], num_idle;
+  int all_links[kLinks];
+  int limits_active;  // some lane has a joint at its limit
+};
+
+enum class Stage { kIdle, kNewton, kDamped };
+
+template <class Real, class T>
+SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
+  const Real one(1);
+  const Real x = Min(Abs(pos) * Real(row.inv_width), one);
+  const Real w = one - x;
+  Real xp = x, wp = w;
+  for (int k = 1; k < row.power; ++k) {
+    xp = xp * x;
+    wp = wp * w;
+  }
+  const Real y = Select(x <= Real(row.mid), Real(row.rise) * xp, one - Real(row.fall) * wp);
+  return Real(row.dmin) + y * Real(row.dmax - row.dmin);
+}
+
+/// (D2) Poses, velocities, bias forces and servo torques, root to leaves.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
+                                 const RobotData<Real>& robot,
+                                 int substep,
+                                 Work& work) {
+  const Real zero(0);
+  const Spatial<Real> rest_bias = {
+      {zero, zero, zero},
+      {Real(-model.gravity[0]), Real(-model.gravity[1]), Real(-model.gravity[2])}};
+  const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
+  LinkFrame<Real> frame;  // carried down a chain; reloaded where the tree branches
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    if (link.joint == JointKind::kFree) {
+      const int k = link.qpos + 3, v = link.dof + 3;
+      Real q0 = robot.qpos[k], q1 = robot.qpos[k + 1], q2 = robot.qpos[k + 2],
+           q3 = robot.qpos[k + 3];
+      const Real s = Real(1) / Sqrt(q0 * q0 + q1 * q1 + q2 * q2 + q3 * q3);
+      q0 = q0 * s;
+      q1 = q1 * s;
+      q2 = q2 * s;
+      q3 = q3 * s;
+      const Real one(1), two(2);
+      frame.R.col[0] = {
+          one - two * (q2 * q2 + q3 * q3), two * (q1 * q2 + q0 * q3), two * (q1 * q3 - q0 * q2)};
+      frame.R.col[1] = {
+          two * (q1 * q2 - q0 * q3), one - two * (q1 * q1 + q3 * q3), two * (q2 * q3 + q0 * q1)};
+      frame.R.col[2] = {
+          two * (q1 * q3 + q0 * q2), two * (q2 * q3 - q0 * q1), one - two * (q1 * q1 + q2 * q2)};
+      frame.p = {zero, zero, zero};
+      frame.v.ang = frame.R.col[0] * robot.qvel[v] + frame.R.col[1] * robot.qvel[v + 1] +
+                    frame.R.col[2] * robot.qvel[v + 2];
+      frame.v.lin = {zero, zero, zero};
+      frame.bias = rest_bias;
+      w.tau = zero;
+      w.damping = Real(link.damping);
+      w.diagonal = robot.armature[b];
+    } else {
+      if (link.parent < 0) {
+        frame.R.col[0] = {Real(link.R_PL[0]), Real(link.R_PL[3]), Real(link.R_PL[6])};
+        frame.R.col[1] = {Real(link.R_PL[1]), Real(link.R_PL[4]), Real(link.R_PL[7])};
+        frame.R.col[2] = {Real(link.R_PL[2]), Real(link.R_PL[5]), Real(link.R_PL[8])};
+        frame.p = {zero, zero, zero};  // O is the root's place at zero joint position
+        frame.v = {{zero, zero, zero}, {zero, zero, zero}};
+        frame.bias = rest_bias;
+      } else {
+        if (link.parent != b - 1) frame = work.frame[link.parent];
+        frame.p = frame.p + Rotate(frame.R, link.p_PL[0], link.p_PL[1], link.p_PL[2]);
+        if (link.rotated) {
+          const Rotation<Real> R = frame.R;
+          SILC_UNROLL
+          for (int k = 0; k < 3; ++k) {
+            frame.R.col[k] = Rotate(R, link.R_PL[k], link.R_PL[3 + k], link.R_PL[6 + k]);
+          }
+        }
+      }
+      const Real q = robot.qpos[link.qpos], qd = robot.qvel[link.dof];
+      const int i0 = link.axis, i1 = i0 == 2 ? 0 : i0 + 1, i2 = i1 == 2 ? 0 : i1 + 1;
+      const Vec3<Real> axis = frame.R.col[i0];
+      if (link.joint == JointKind::kHinge) {
+        Real s, c;
+        SinCos(q - Real(link.q0), &s, &c);
+        const Vec3<Real> y = frame.R.col[i1], z = frame.R.col[i2];
+        frame.R.col[i1] = y * c + z * s;
+        frame.R.col[i2] = z * c - y * s;
+        w.S = {axis, Cross(frame.p, axis)};
+      } else {
+        frame.p = frame.p + axis * (q - Real(link.q0));
+        w.S = {{zero, zero, zero}, axis};
+      }
+      const Spatial<Real> joint_v = w.S * qd;
+      frame.v = frame.v + joint_v;
+      frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
+
+      // passive forces, and the servo (S1)
+      w.tau = Real(link.stiffness) * (Real(link.spring_ref) - q) - Real(link.damping) * qd;
+      w.damping = Real(link.damping);
+      w.diagonal = robot.armature[b];
+      if (link.actuator >= 0) {
+        const int u = link.actuator;
+        const Real low(model.actuator[u].low), high(model.actuator[u].high);
+        const Real target = Select(delayed, robot.previous_target[u], robot.target[u]);
+        const Real kd = robot.kd[u];
+        const Real wish = robot.kp[u] * (target - q) - kd * qd + robot.feedforward[u];
+        const Real torque = Clamp(wish, low, high);
+        robot.torque[u] = torque;
+        w.tau = w.tau + torque;
+        // a saturated servo does not answer to velocity
+        if (model.implicit_kd) {
+          w.damping = w.damping + Select((low < wish) & (wish < high), kd, zero);
+        }
+      }
+    }
+    if (link.keep_frame) work.frame[b] = frame;
+
+    // inertia about O in world axes, and the force that `bias` takes
+    const int k = 10 * b;
+    const Real m = robot.inertia[k];
+    const Vec3<Real> c = frame.p + frame.R.col[0] * robot.inertia[k + 1] +
+                         frame.R.col[1] * robot.inertia[k + 2] +
+                         frame.R.col[2] * robot.inertia[k + 3];
+    const Real Ixx = robot.inertia[k + 4], Iyy = robot.inertia[k + 5], Izz = robot.inertia[k + 6],
+               Ixy = robot.inertia[k + 7], Ixz = robot.inertia[k + 8], Iyz = robot.inertia[k + 9];
+    const Vec3<Real>&x = frame.R.col[0], &y = frame.R.col[1], &z = frame.R.col[2];
+    const Vec3<Real> Rx = x * Ixx + y * Ixy + z * Ixz;  // columns of R I
+    const Vec3<Real> Ry = x * Ixy + y * Iyy + z * Iyz;
+    const Vec3<Real> Rz = x * Ixz + y * Iyz + z * Izz;
+    RigidInertia<Real> G;
+    G.m = m;
+    G.h = c * m;
+    const Real hxx = G.h.x * c.x, hyy = G.h.y * c.y, hzz = G.h.z * c.z;
+    G.I.xx = Rx.x * x.x + Ry.x * y.x + Rz.x * z.x + hyy + hzz;
+    G.I.yy = Rx.y * x.y + Ry.y * y.y + Rz.y * z.y + hxx + hzz;
+    G.I.zz = Rx.z * x.z + Ry.z * y.z + Rz.z * z.z + hxx + hyy;
+    G.I.xy = Rx.x * x.y + Ry.x * y.y + Rz.x * z.y - G.h.x * c.y;
+    G.I.xz = Rx.x * x.z + Ry.x * y.z + Rz.x * z.z - G.h.x * c.z;
+    G.I.yz = Rx.y * x.z + Ry.y * y.z + Rz.y * z.z - G.h.y * c.z;
+    w.G = G;
+    w.f = G * frame.bias + CrossForce(frame.v, G * frame.v);
+    if (link.joint == JointKind::kFree && link.damping > 0) {
+      const Vec3<Real> v = {
+          robot.qvel[link.dof], robot.qvel[link.dof + 1], robot.qvel[link.dof + 2]};
+      w.f = w.f + Spatial<Real>{frame.v.ang, v} * Real(link.damping);
+    }
+  }
+  for (int i = 0; i < model.num_pushes; ++i) {
+    const PushConstants<T>& push = model.push[i];
+    const MaskOf<Real> on = Real(T(substep)) < robot.wrench_steps[i];
+    if (!Any(on)) continue;
+    const LinkFrame<Real>& at = work.frame[push.link];
+    const Vec3<Real> r = at.p + Rotate(at.R, push.p_LC[0], push.p_LC[1], push.p_LC[2]);
+    const int k = 6 * i;
+    const Vec3<Real> force = {Select(on, robot.wrench[k], zero),
+                              Select(on, robot.wrench[k + 1], zero),
+                              Select(on, robot.wrench[k + 2], zero)};
+    const Vec3<Real> moment = {Select(on, robot.wrench[k + 3], zero),
+                               Select(on, robot.wrench[k + 4], zero),
+                               Select(on, robot.wrench[k + 5], zero)};
+    LinkWork<Real>& w = work.link[push.link];
+    w.f = w.f - Spatial<Real>{moment + Cross(r, force), force};
+  }
+}
+
+/// (D6) Points of spheres, capsules and boxes below their plane's margin, with frame, regulariser
+/// and reference acceleration. Keeps those that touch in some lane.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
+                                   const RobotData<Real>& robot,
+                                   Work& work) {
+  const Real zero(0), one(1);
+  int n = 0;
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    work.first_active[b] = n;
+    work.active_end[b] = n;
+    if (link.num_contacts == 0) continue;
+    const LinkFrame<Real>& frame = work.frame[b];
+
+    // O in W and its velocity
+    const LinkConstants<T>& root = model.link[link.root];
+    Vec3<Real> p_WO, v_WO;
+    if (root.joint == JointKind::kFree) {
+      p_WO = {robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]};
+      v_WO = {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]};
+    } else {
+      p_WO = {Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])};
+      v_WO = {zero, zero, zero};
+    }
+    const Vec3<Real> p_WL = p_WO + frame.p;
+
+    for (int i = link.first_contact; i < link.first_contact + link.num_contacts; ++i) {
+      const ContactConstants<T>& point = model.contact[i];
+      const Vec3<Real> normal = {Real(point.n[0]), Real(point.n[1]), Real(point.n[2])};
+      const Real height = Dot(normal, p_WL) - Real(point.offset);
+      if (i == link.first_contact && !Any(height < Real(link.contact_reach))) break;
+
+      const Vec3<Real> direction =
+          Rotate(frame.R, point.direction[0], point.direction[1], point.direction[2]);
+      Vec3<Real> arm = Rotate(frame.R, point.p_LC[0], point.p_LC[1], point.p_LC[2]);
+      if (point.box_corner) {
+        const MaskOf<Real> up = Dot(normal, direction) > zero;
+        arm = arm + Select<Real>(up, -direction, direction);
+      }
+      const Real dist = height + Dot(normal, arm) - Real(point.radius);
+      const MaskOf<Real> touching = dist < Real(point.row.margin);
+      if (!Any(touching)) continue;
+
+      ContactWork<Real>& c = work.contact[n];
+      c.link = b;
+      c.id = i;
+      c.n = normal;
+      c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
+
+      Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
+      Vec3<Real> t2 = {Real(point.t2[0]), Real(point.t2[1]), Real(point.t2[2])};
+      if (point.along_axis) {
+        // the capsule's axis laid into the plane, unless it stands on its end
+        const Vec3<Real> flat = direction - normal * Dot(normal, direction);
+        const Real length2 = Dot(flat, flat);
+        const MaskOf<Real> defined = length2 > Real(T(1e-12));
+        const Real scale = one / Sqrt(Select(defined, length2, one));
+        t1 = Select<Real>(defined, flat * scale, t1);
+        t2 = Cross(normal, t1);
+      }
+      const Real scale = robot.friction_scale[0];
+      const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
+      c.t1 = t1 * mu1;
+      c.t2 = t2 * mu2;
+
+      // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
+      // row
+      const Real pos = dist - Real(point.row.margin);
+      const Real imp = Impedance<Real>(point.row, pos);
+      const Real slack = (one - imp) * Real(point.invweight);
+      Real D;
+      if (point.frictionless) {
+        D = Real(T(0.25)) * imp / Max(slack, Real(T(1e-15)) * imp);
+      } else {
+        const Real mu2_reg = mu1 * mu1 * Real(T(2) / point.impratio);
+        D = imp / (mu2_reg * slack * (one + mu1 * mu1));
+      }
+      c.D = Select(touching, D, zero);
+
+      const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
+      const Real B(point.row.B);
+      c.ref[0] = -B * Dot(c.n, v) - Real(point.row.K) * imp * pos;
+      c.ref[1] = -B * Dot(c.t1, v);
+      c.ref[2] = -B * Dot(c.t2, v);
+      ++n;
+    }
+    work.active_end[b] = n;
+  }
+  work.num_active = n;
+}
+
+/// (D8) Rows of joints at their limits, and the reference of friction loss.
+template <class Real, class Work, class T>
+SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
+  const Real zero(0), one(1);
+  work.limits_active = 0;
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    w.limit_D = zero;
+    if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * robot.qvel[link.dof];
+    if (!link.limited) continue;
+    const Real q = robot.qpos[link.qpos];
+    const Real above = q - Real(link.low), below = Real(link.high) - q;
+    const Real pos = Min(above, below) - Real(link.limit.margin);
+    const MaskOf<Real> at_limit = pos < zero;
+    if (!Any(at_limit)) continue;
+    const Real sign = Select(above < below, one, -one);
+    const Real imp = Impedance<Real>(link.limit, pos);
+    w.limit_sign = sign;
+    w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
+    w.limit_ref =
+        -Real(link.limit.B) * sign * robot.qvel[link.dof] - Real(link.limit.K) * imp * pos;
+    work.limits_active = 1;
+  }
+}
+
+/// Marks the links with a row that can push back somewhere in their subtree, per lane.
+template <class Real, class Work, class T>
+SILC_HD void FindLive(const StepModel<T>& model, Work& work) {
+  const Real zero(0);
+  for (int b = model.num_links - 1; b >= 0; --b) {
+    const LinkConstants<T>& link = model.link[b];
+    MaskOf<Real> live = MaskOf<Real>(link.friction > 0);
+    if (link.limited) live = live | (work.link[b].limit_D > zero);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      live = live | (work.contact[k].D > zero);
+    }
+    for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
+      live = live | work.live[child];
+    }
+    work.live[b] = live;
+  }
+  work.num_live = 0;
+  work.num_idle = 0;
+  for (int b = 0; b < model.num_links; ++b) {
+    work.all_links[b] = b;
+    if (Any(work.live[b])) {
+      work.live_links[work.num_live++] = b;
+    } else {
+      work.idle_links[work.num_idle++] = b;
+    }
+  }
+}
+
+/// Adds the active edges of a contact to its link: stiffness Σ D JᵀJ and pull Σ D Jᵀa_ref. (D5)
+template <class Real>
+SILC_HD void AddContactRows(const ContactWork<Real>& c,
+                            ArticulatedInertia<Real>* A,
+                            Spatial<Real>* p) {
+  const Real zero(0);
+  const Real d0 = Select(c.e[0] + c.e[1] < zero, c.D, zero);
+  const Real d1 = Select(c.e[0] - c.e[1] < zero, c.D, zero);
+  const Real d2 = Select(c.e[0] + c.e[2] < zero, c.D, zero);
+  const Real d3 = Select(c.e[0] - c.e[2] < zero, c.D, zero);
+  // Σ d (n ± μt)(n ± μt)ᵀ = nn nnᵀ + n1 (n t1ᵀ + t1 nᵀ) + …, in the scaled tangents
+  const Real s1 = d0 + d1, s2 = d2 + d3, n1 = d0 - d1, n2 = d2 - d3, nn = s1 + s2;
+  const Vec3<Real> wn = c.n * nn + c.t1 * n1 + c.t2 * n2;
+  const Vec3<Real> w1 = c.n * n1 + c.t1 * s1;
+  const Vec3<Real> w2 = c.n * n2 + c.t2 * s2;
+  const Sym3<Real> W = {wn.x * c.n.x + w1.x * c.t1.x + w2.x * c.t2.x,
+                        wn.y * c.n.y + w1.y * c.t1.y + w2.y * c.t2.y,
+                        wn.z * c.n.z + w1.z * c.t1.z + w2.z * c.t2.z,
+                        wn.x * c.n.y + w1.x * c.t1.y + w2.x * c.t2.y,
+                        wn.x * c.n.z + w1.x * c.t1.z + w2.x * c.t2.z,
+                        wn.y * c.n.z + w1.y * c.t1.z + w2.y * c.t2.z};
+  const Vec3<Real> g = wn * c.ref[0] + w1 * c.ref[1] + w2 * c.ref[2];
+  AddPointStiffness(A, c.r, W);
+  p->lin = p->lin - g;
+  p->ang = p->ang - Cross(c.r, g);
+}
+
+/// (D4) Eliminates joints from the leaves to the root for the links in `list` (ascending, and every
+/// child of a listed link is listed or already eliminated). One function for all uses: the same
+/// machine code gives the same bits, on which the independence of lanes rests.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Eliminate(
+    const StepModel<T>& model, Stage stage, const int* list, int count, Work& work) {
+  const Real zero(0), one(1);
+  ArticulatedInertia<Real> A;
+  Spatial<Real> p;
+  int carried = -1;  // the link whose A and p are still at hand
+  for (int i = count - 1; i >= 0; --i) {
+    const int b = list[i];
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    if (link.num_children == 1 && carried == link.first_child) {
+      AddTo(&A, w.G);
+      p = p + w.f;
+    } else {
+      A = Widen(w.G);
+      p = w.f;
+      for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
+        AddTo(&A, work.A[child]);
+        p = p + work.p[child];
+      }
+    }
+
+    Real diagonal = w.diagonal, tau = w.tau;
+    if (stage == Stage::kNewton) {
+      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+        AddContactRows(work.contact[k], &A, &p);
+      }
+      if (work.limits_active && link.limited) {
+        const MaskOf<Real> on = w.limit_sign * w.x < w.limit_ref;
+        const Real D = Select(on, w.limit_D, zero);
+        diagonal += D;
+        tau += Select(w.limit_D > zero, D * w.limit_ref * w.limit_sign, zero);
+      }
+      if (link.friction > 0) {
+        // quadratic while |jar| < R f, then the force stays at ±f
+        const Real D(link.friction_D), f(link.friction);
+        const Real jar = w.x - w.friction_ref;
+        const MaskOf<Real> inside = Abs(jar) * D < f;
+        diagonal += Select(inside, D, zero);
+        tau += Select(inside, D * w.friction_ref, Select(jar < zero, f, -f));
+      }
+    } else if (stage == Stage::kDamped) {
+      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+        const ContactWork<Real>& c = work.contact[k];
+        p.lin = p.lin - c.force;
+        p.ang = p.ang - Cross(c.r, c.force);
+      }
+      diagonal += Real(model.timestep) * w.damping;
+      tau += w.constraint_force;
+    }
+
+    if (link.joint == JointKind::kFree) {
+      A.a.xx += diagonal;
+      A.a.yy += diagonal;
+      A.a.zz += diagonal;
+      A.c.xx += diagonal;
+      A.c.yy += diagonal;
+      A.c.zz += diagonal;
+      work.A[b] = A;
+      w.a_new = Solve(A, Spatial<Real>{-p.ang, -p.lin});
+      carried = -1;
+      continue;
+    }
+    const Spatial<Real> U = A * w.S;
+    const Real D = Dot(w.S, U) + diagonal;
+    const Real inv_D = one / D;
+    const Real u = (tau - Dot(w.S, p)) * inv_D;
+    w.U = U;
+    w.D = D;
+    w.inv_D = inv_D;
+    w.u = u;
+    SubtractOuter(&A, U, inv_D);
+    p = p + U * u;
+    const int next = i > 0 ? list[i - 1] : -1;
+    if (next == link.parent && link.parent >= 0 && model.link[next].num_children == 1) {
+      carried = b;
+    } else {
+      work.A[b] = A;
+      work.p[b] = p;
+      carried = -1;
+    }
+  }
+}
+
+template <class Real>
+SILC_HD Spatial<Real> ZeroSpatial() {
+  const Real zero(0);
+  return {{zero, zero, zero}, {zero, zero, zero}};
+}
+
+/// J qacc − a_ref of a contact for the link's acceleration a.
+template <class Real>
+SILC_HD void ContactRows(const ContactWork<Real>& c, const Spatial<Real>& a, Real* e) {
+  const Vec3<Real> at = AtPoint(a, c.r);
+  e[0] = Dot(c.n, at) - c.ref[0];
+  e[1] = Dot(c.t1, at) - c.ref[1];
+  e[2] = Dot(c.t2, at) - c.ref[2];
+}
+
+/// Sums over the rows along the line from iterate to target, α from 0 to 1.
+template <class Real>
+struct RowSums {
+  Real curvature0, slope0;  // rows active at α = 0: Σ D Δ², Σ D r Δ
+  Real curvature1, slope1;  // rows active at α = 1: Σ D Δ², Σ D r' Δ
+  MaskOf<Real> changed;     // some row is active at one end only
+
+  /// Row value r at α = 0 and s at α = 1, quadratic below zero.
+  SILC_HD void Add(Real D, Real r, Real s) {
+    const Real zero(0);
+    const Real delta = s - r, q = D * delta;
+    const MaskOf<Real> on0 = r < zero, on1 = s < zero;
+    const Real q0 = Select(on0, q, zero), q1 = Select(on1, q, zero);
+    curvature0 += q0 * delta;
+    slope0 += q0 * r;
+    curvature1 += q1 * delta;
+    slope1 += q1 * s;
+    changed = changed | ((on0 != on1) & (D > zero));
+  }
+};
+
+/// (D3) Newton's method over the live links. Leaves the iterate in link.x, root link.a and
+/// contact.e.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
+                             const RobotData<Real>& robot,
+                             const StepOptions& options,
+                             MaskOf<Real> frozen,
+                             StepCounts* counts,
+                             Work& work) {
+  using Mask = MaskOf<Real>;
+  const Real zero(0), one(1), tiny(T(1e-30));
+  const int* live = work.live_links;
+  const int num_live = work.num_live;
+
+  // accelerations of the chain for a given iterate
+  const auto accelerate = [&]() {
+    for (int i = 0; i < num_live; ++i) {
+      const int b = live[i], parent = model.link[b].parent;
+      LinkWork<Real>& w = work.link[b];
+      if (model.link[b].joint == JointKind::kFree) continue;
+      const Spatial<Real> base = parent >= 0 ? work.link[parent].a : ZeroSpatial<Real>();
+      w.a = base + w.S * w.x;
+    }
+  };
+
+  // start from the last step's acceleration
+  Mask any_live = Mask(false);
+  for (int i = 0; i < num_live; ++i) {
+    const int b = live[i];
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    if (link.parent < 0) any_live = any_live | work.live[b];
+    if (link.joint == JointKind::kFree) {
+      const Rotation<Real>& R = work.frame[b].R;
+      const int k = link.dof;
+      w.a = {R.col[0] * robot.qacc[k + 3] + R.col[1] * robot.qacc[k + 4] +
+                 R.col[2] * robot.qacc[k + 5],
+             {robot.qacc[k], robot.qacc[k + 1], robot.qacc[k + 2]}};
+    } else {
+      w.x = robot.qacc[link.dof];
+    }
+  }
+  accelerate();
+  for (int k = 0; k < work.num_active; ++k) {
+    ContactWork<Real>& c = work.contact[k];
+    ContactRows(c, work.link[c.link].a, c.e);
+  }
+
+  Mask done = frozen | Not(any_live);
+  for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
+    // target: the minimum if the active rows stayed as they are
+    Eliminate<Real>(model, Stage::kNewton, live, num_live, work);
+    Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
+    for (int i = 0; i < num_live; ++i) {
+      const int b = live[i], parent = model.link[b].parent;
+      LinkWork<Real>& w = work.link[b];
+      if (model.link[b].joint == JointKind::kFree) {
+        const Spatial<Real> d = w.a_new - w.a;
+        dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
+        continue;
+      }
+      const Spatial<Real> base = parent >= 0 ? work.link[parent].a : ZeroSpatial<Real>();
+      const Spatial<Real> base_new = parent >= 0 ? work.link[parent].a_new : ZeroSpatial<Real>();
+      w.x_new = w.u - w.inv_D * Dot(w.U, base_new);
+      w.a_new = base_new + w.S * w.x_new;
+      const Real miss = w.u - w.x - w.inv_D * Dot(w.U, base);
+      dHd += Select(work.live[b], miss * miss * w.D, zero);
+    }
+
+    RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
+    for (int k = 0; k < work.num_active; ++k) {
+      ContactWork<Real>& c = work.contact[k];
+      ContactRows(c, work.link[c.link].a_new, c.e_new);
+      sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
+      sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
+      sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
+      sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+    }
+    if (work.limits_active) {
+      for (int i = 0; i < num_live; ++i) {
+        const int b = live[i];
+        if (!model.link[b].limited) continue;
+        const LinkWork<Real>& w = work.link[b];
+        const Mask at_limit = w.limit_D > zero;
+        sums.Add(w.limit_D,
+                 Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
+                 Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
+      }
+    }
+    if (model.has_friction) {
+      for (int i = 0; i < num_live; ++i) {
+        const LinkConstants<T>& link = model.link[live[i]];
+        if (!(link.friction > 0)) continue;
+        const LinkWork<Real>& w = work.link[live[i]];
+        const Real D(link.friction_D), f(link.friction);
+        const Real r = w.x - w.friction_ref, s = w.x_new - w.friction_ref, delta = s - r;
+        const Real fr = Clamp(D * r, -f, f), fs = Clamp(D * s, -f, f);
+        const Mask in0 = Abs(D * r) < f, in1 = Abs(D * s) < f;
+        sums.curvature0 += Select(in0, D * delta * delta, zero);
+        sums.slope0 += fr * delta;
+        sums.curvature1 += Select(in1, D * delta * delta, zero);
+        sums.slope1 += fs * delta;
+        sums.changed = sums.changed | (in0 != in1) | (Not(in0) & ((fr > zero) != (fs > zero)));
+      }
+    }
+
+    // the same rows at both ends: the target is the minimum itself
+    const Mask small = Not(dHd * Real(model.inertia_scale) > Real(T(options.tolerance)));
+    const Mask at_target = Not(sums.changed) | small;
+    if (counts) {
+      ++counts->group_iterations;
+      const Real one_each = Select(done, zero, one);
+      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
+        counts->iterations += static_cast<long>(Lane(one_each, l));
+      }
+    }
+
+    // (D9) slope of (D1) along the line: g0 + α dMd + rows(α), piecewise linear and rising
+    const Real dMd = dHd - sums.curvature0, g0 = -dHd - sums.slope0;
+    Real alpha = one;
+    Mask settled = done | at_target;
+    if (!All(settled)) {
+      Real slope = g0 + dMd + sums.slope1, curvature = dMd + sums.curvature1;
+      // bracket: slope below zero at `low`, above it at `high`; high = 1e6 means not yet seen
+      Mask short_of = slope < zero;
+      Real low = Select(short_of, one, zero), high = Select(short_of, Real(T(1e6)), one);
+      Real slope_low = Select(short_of, slope, -dHd), slope_high = Select(short_of, zero, slope);
+      for (int evaluation = 1; evaluation < options.line_search; ++evaluation) {
+        // Newton where it stays in the bracket, a secant through its ends where not
+        const Real newton = alpha - slope / Max(curvature, tiny);
+        const Real secant =
+            Select(slope_high > zero,
+                   low - slope_low * (high - low) / Max(slope_high - slope_low, tiny),
+                   low + low + one);
+        const Real next = Select((newton > low) & (newton < high), newton, secant);
+        alpha = Select(settled, alpha, next);
+        slope = g0 + alpha * dMd;
+        curvature = dMd;
+        const auto add = [&](Real D, Real r, Real s) {
+          const Real delta = s - r, value = r + alpha * delta;
+          const Real q = Select(value < zero, D * delta, zero);
+          slope += q * value;
+          curvature += q * delta;
+        };
+        for (int k = 0; k < work.num_active; ++k) {
+          const ContactWork<Real>& c = work.contact[k];
+          add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
+          add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
+          add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
+          add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+        }
+        if (work.limits_active) {
+          for (int i = 0; i < num_live; ++i) {
+            const int b = live[i];
+            if (!model.link[b].limited) continue;
+            const LinkWork<Real>& w = work.link[b];
+            const Mask at_limit = w.limit_D > zero;
+            add(w.limit_D,
+                Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
+                Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
+          }
+        }
+        if (model.has_friction) {
+          for (int i = 0; i < num_live; ++i) {
+            const LinkConstants<T>& link = model.link[live[i]];
+            if (!(link.friction > 0)) continue;
+            const LinkWork<Real>& w = work.link[live[i]];
+            const Real D(link.friction_D), f(link.friction);
+            const Real delta = w.x_new - w.x, jar = w.x + alpha * delta - w.friction_ref;
+            slope += Clamp(D * jar, -f, f) * delta;
+            curvature += Select(Abs(D * jar) < f, D * delta * delta, zero);
+          }
+        }
+        settled = settled | Not(Abs(slope) > Real(T(0.01)) * dHd);
+        if (All(settled)) break;
+        short_of = slope < zero;
+        low = Select(settled, low, Select(short_of, alpha, low));
+        slope_low = Select(settled, slope_low, Select(short_of, slope, slope_low));
+        high = Select(settled, high, Select(short_of, high, alpha));
+        slope_high = Select(settled, slope_high, Select(short_of, slope_high, slope));
+      }
+    }
+
+    // move; a lane that is done keeps its bits
+    const auto move = [&](Real from, Real to) {
+      return Select(done, from, Select(at_target, to, from + alpha * (to - from)));
+    };
+    for (int i = 0; i < num_live; ++i) {
+      LinkWork<Real>& w = work.link[live[i]];
+      if (model.link[live[i]].joint == JointKind::kFree) {
+        w.a = {{move(w.a.ang.x, w.a_new.ang.x),
+                move(w.a.ang.y, w.a_new.ang.y),
+                move(w.a.ang.z, w.a_new.ang.z)},
+               {move(w.a.lin.x, w.a_new.lin.x),
+                move(w.a.lin.y, w.a_new.lin.y),
+                move(w.a.lin.z, w.a_new.lin.z)}};
+      } else {
+        w.x = move(w.x, w.x_new);
+      }
+    }
+    for (int k = 0; k < work.num_active; ++k) {
+      ContactWork<Real>& c = work.contact[k];
+      SILC_UNROLL
+      for (int j = 0; j < 3; ++j) c.e[j] = move(c.e[j], c.e_new[j]);
+    }
+    done = done | at_target;
+    if (All(done)) break;
+    accelerate();
+  }
+  if (counts) {
+    const Real left = Select(done, zero, one);
+    for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
+      counts->unconverged += static_cast<long>(Lane(left, l));
+    }
+    counts->live_links += num_live;
+  }
+}
+
+/// Forces of the rows at the solution.
+template <class Real, class Work, class T>
+SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
+  const Real zero(0);
+  for (int k = 0; k < work.num_active; ++k) {
+    ContactWork<Real>& c = work.contact[k];
+    const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
+    const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
+    const Vec3<Real> force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
+    const MaskOf<Real> touching = c.D > zero;
+    const Vec3<Real> none = {zero, zero, zero};
+    c.force = Select<Real>(touching, force, none);
+  }
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    Real force = zero;
+    if (work.limits_active && link.limited) {
+      const Real jar = w.limit_sign * w.x - w.limit_ref;
+      force = Select(w.limit_D > zero, -w.limit_sign * w.limit_D * Min(jar, zero), zero);
+    }
+    if (link.friction > 0) {
+      const Real f(link.friction);
+      force = force - Clamp(Real(link.friction_D) * (w.x - w.friction_ref), -f, f);
+    }
+    w.constraint_force = force;
+  }
+}
+
+/// Acceleration of the links from root to leaves, all joints: in lanes where a link is live the
+/// iterate of Newton's method, elsewhere the joint's answer to its parent.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work& work) {
+  const MaskOf<Real> never = MaskOf<Real>(false);
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    const MaskOf<Real> live = all_idle ? never : work.live[b];
+    if (link.joint == JointKind::kFree) {
+      w.a = Select<Real>(live, w.a, w.a_new);
+      continue;
+    }
+    const Spatial<Real> base = link.parent >= 0 ? work.link[link.parent].a : ZeroSpatial<Real>();
+    w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, base));
+    w.a = base + w.S * w.x;
+  }
+}
+
+/// qacc of the state, with everything on the way left in `work`. Does not touch qpos and qvel.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
+                              const RobotData<Real>& robot,
+                              const StepOptions& options,
+                              int substep,
+                              StepCounts* counts,
+                              Work& work) {
+  Kinematics<Real>(model, robot, substep, work);
+  FindContacts<Real>(model, robot, work);
+  FindLimits<Real>(model, robot, work);
+  FindLive<Real>(model, work);
+  Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
+  if (work.num_live > 0) {
+    const MaskOf<Real> frozen = robot.fault[0] > Real(0);
+    Newton<Real>(model, robot, options, frozen, counts, work);
+  }
+  Accelerate<Real>(model, false, work);
+  ConstraintForces<Real>(model, work);
+  if (counts) {
+    counts->steps += ScalarTraits<Real>::kLanes;
+    ++counts->groups;
+    for (int k = 0; k < work.num_active; ++k) {
+      const Real touching = Select(work.contact[k].D > Real(0), Real(1), Real(0));
+      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
+        counts->contacts += static_cast<long>(Lane(touching, l));
+      }
+    }
+  }
+}
+
+/// Writes qacc, foot forces and IMU readings of the state that Forward() worked on.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void WriteResults(const StepModel<T>& model,
+                                   const RobotData<Real>& robot,
+                                   const Work& work) {
+  const Real zero(0);
+  for (int i = 0; i < 3 * model.num_feet; ++i) robot.foot_force[i] = zero;
+  for (int k = 0; k < work.num_active; ++k) {
+    const ContactWork<Real>& c = work.contact[k];
+    const int foot = model.contact[c.id].foot;
+    if (foot < 0) continue;
+    robot.foot_force[3 * foot] += c.force.x;
+    robot.foot_force[3 * foot + 1] += c.force.y;
+    robot.foot_force[3 * foot + 2] += c.force.z;
+  }
+  for (int i = 0; i < model.num_imus; ++i) {
+    const ImuConstants<T>& imu = model.imu[i];
+    const LinkFrame<Real>& frame = work.frame[imu.link];
+    Rotation<Real> R;
+    SILC_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      R.col[k] = Rotate(frame.R, imu.R_LS[k], imu.R_LS[3 + k], imu.R_LS[6 + k]);
+    }
+    const Vec3<Real> r = frame.p + Rotate(frame.R, imu.p_LS[0], imu.p_LS[1], imu.p_LS[2]);
+    const Spatial<Real> a = frame.bias + work.link[imu.link].a;
+    // of the body-fixed point: the spatial acceleration leaves out ω × v
+    const Vec3<Real> point = AtPoint(a, r) + Cross(frame.v.ang, AtPoint(frame.v, r));
+    const Vec3<Real> gyro = RotateInverse(R, frame.v.ang), acc = RotateInverse(R, point);
+    robot.imu[6 * i] = gyro.x;
+    robot.imu[6 * i + 1] = gyro.y;
+    robot.imu[6 * i + 2] = gyro.z;
+    robot.imu[6 * i + 3] = acc.x;
+    robot.imu[6 * i + 4] = acc.y;
+    robot.imu[6 * i + 5] = acc.z;
+  }
+}
+
+/// One step: Forward(), velocity (implicit in the joint damping where the model says so, (D10)),
+/// position. A lane whose new state is not finite or beyond the model's bounds keeps its state and
+/// gets a fault.
+template <class Real, class Work, class T>
+SILC_HD void Step(const StepModel<T>& model,
+                  const RobotData<Real>& robot,
+                  const StepOptions& options,
+                  int substep,
+                  bool results,
+                  StepCounts* counts,
+                  Work& work) {
+  const Real zero(0), h(model.timestep);
+  Forward<Real>(model, robot, options, substep, counts, work);
+  if (results) WriteResults<Real>(model, robot, work);
+  const MaskOf<Real> was_ok = Not(robot.fault[0] > zero);
+
+  // qacc is what Newton starts from next time
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    const LinkWork<Real>& w = work.link[b];
+    const int k = link.dof;
+    if (link.joint == JointKind::kFree) {
+      const Vec3<Real> ang = RotateInverse(work.frame[b].R, w.a.ang);
+      robot.qacc[k] = w.a.lin.x;
+      robot.qacc[k + 1] = w.a.lin.y;
+      robot.qacc[k + 2] = w.a.lin.z;
+      robot.qacc[k + 3] = ang.x;
+      robot.qacc[k + 4] = ang.y;
+      robot.qacc[k + 5] = ang.z;
+    } else {
+      robot.qacc[k] = w.x;
+    }
+  }
+  if (model.implicit_damping) {
+    Eliminate<Real>(model, Stage::kDamped, work.all_links, model.num_links, work);
+    Accelerate<Real>(model, true, work);
+  }
+
+  // new velocities; |v| ≤ huge is false for NaN and for infinity
+  const Real huge(T(1e30)), max_speed(model.max_speed);
+  MaskOf<Real> finite = MaskOf<Real>(true), sane = MaskOf<Real>(true);
+  const auto check = [&](Real v, Real limit) {
+    finite = finite & (Abs(v) < huge);
+    sane = sane & (Abs(v) < limit);
+  };
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    const int k = link.dof;
+    if (link.joint == JointKind::kFree) {
+      const Vec3<Real> ang = RotateInverse(work.frame[b].R, w.a.ang);
+      // the new velocity waits in a_new until the whole robot is known to be sane
+      w.a_new = {{robot.qvel[k + 3] + h * ang.x,
+                  robot.qvel[k + 4] + h * ang.y,
+                  robot.qvel[k + 5] + h * ang.z},
+                 {robot.qvel[k] + h * w.a.lin.x,
+                  robot.qvel[k + 1] + h * w.a.lin.y,
+                  robot.qvel[k + 2] + h * w.a.lin.z}};
+      check(w.a_new.ang.x, max_speed);
+      check(w.a_new.ang.y, max_speed);
+      check(w.a_new.ang.z, max_speed);
+      check(w.a_new.lin.x, max_speed);
+      check(w.a_new.lin.y, max_speed);
+      check(w.a_new.lin.z, max_speed);
+      const Real far(model.max_distance);
+      check(robot.qpos[link.qpos], far);
+      check(robot.qpos[link.qpos + 1], far);
+      check(robot.qpos[link.qpos + 2], far);
+    } else {
+      w.x_new = robot.qvel[k] + h * w.x;
+      check(w.x_new, max_speed);
+      check(robot.qpos[link.qpos], huge);
+    }
+  }
+  const MaskOf<Real> ok = was_ok & finite & sane;
+  const Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
+  robot.fault[0] = Select(ok, zero, Select(was_ok, code, robot.fault[0]));
+
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    const LinkWork<Real>& w = work.link[b];
+    const int k = link.dof, q = link.qpos;
+    const auto keep = [&](Real& state, Real next) { state = Select(ok, next, state); };
+    if (link.joint != JointKind::kFree) {
+      keep(robot.qvel[k], w.x_new);
+      keep(robot.qpos[q], robot.qpos[q] + h * w.x_new);
+      continue;
+    }
+    const Vec3<Real> v = w.a_new.lin, w_L = w.a_new.ang;
+    keep(robot.qvel[k], v.x);
+    keep(robot.qvel[k + 1], v.y);
+    keep(robot.qvel[k + 2], v.z);
+    keep(robot.qvel[k + 3], w_L.x);
+    keep(robot.qvel[k + 4], w_L.y);
+    keep(robot.qvel[k + 5], w_L.z);
+    keep(robot.qpos[q], robot.qpos[q] + h * v.x);
+    keep(robot.qpos[q + 1], robot.qpos[q + 1] + h * v.y);
+    keep(robot.qpos[q + 2], robot.qpos[q + 2] + h * v.z);
+    // turn by |ω| h about ω, in the body's frame
+    const Real speed2 = Dot(w_L, w_L);
+    const Real speed = Sqrt(Max(speed2, Real(T(1e-30))));
+    Real s, c;
+    SinCos(Real(T(0.5)) * h * speed, &s, &c);
+    s = s / speed;
+    const Real q0 = robot.qpos[q + 3], q1 = robot.qpos[q + 4], q2 = robot.qpos[q + 5],
+               q3 = robot.qpos[q + 6];
+    const Real bx = w_L.x * s, by = w_L.y * s, bz = w_L.z * s;
+    const Real n0 = q0 * c - q1 * bx - q2 * by - q3 * bz;
+    const Real n1 = q0 * bx + q1 * c + q2 * bz - q3 * by;
+    const Real n2 = q0 * by - q1 * bz + q2 * c + q3 * bx;
+    const Real n3 = q0 * bz + q1 * by - q2 * bx + q3 * c;
+    const Real scale = Real(1) / Sqrt(n0 * n0 + n1 * n1 + n2 * n2 + n3 * n3);
+    keep(robot.qpos[q + 3], n0 * scale);
+    keep(robot.qpos[q + 4], n1 * scale);
+    keep(robot.qpos[q + 5], n2 * scale);
+    keep(robot.qpos[q + 6], n3 * scale);
+  }
+}
+
+}  // namespace silc::SILC_KERNEL
