@@ -194,6 +194,10 @@ TEST(Zip, RefusesWhatNumPyNeverWrites) {
             "F: damaged archive: the directory is not where it should be");
   EXPECT_EQ(Message(Zip({Stored("a", "1")}) + "junk"),
             "F: no zip archive, or cut short: its directory is missing at the end");
+  // an end record that leaves out the last member
+  std::string one_less = Zip({Stored("a", "1"), Stored("b", "2")});
+  one_less.replace(one_less.size() - 14, 4, Le(1, 2) + Le(1, 2));
+  EXPECT_EQ(Message(one_less), "F: damaged archive: its directory is longer than its entries");
   std::vector<Member> many;
   for (int i = 0; i < 11; ++i)
     many.push_back(Stored(std::string(1, static_cast<char>('a' + i)), ""));
