@@ -50,20 +50,6 @@ std::vector<std::int32_t> WalkStrides(const Shape& shape,
 bool IsBinary(Op op) { return op <= Op::kMax; }
 bool IsUnary(Op op) { return op >= Op::kElu && op <= Op::kClip; }
 
-const char* OpName(Op op) {
-  static const char* const kNames[] = {"Add",        "Sub",      "Mul",
-                                       "Div",        "Pow",      "Min",
-                                       "Max",        "Elu",      "Relu",
-                                       "LeakyRelu",  "Tanh",     "Sigmoid",
-                                       "Softplus",   "Sqrt",     "Neg",
-                                       "Abs",        "Exp",      "Log",
-                                       "Reciprocal", "Erf",      "Clip",
-                                       "MatMul",     "Gemm",     "Concat",
-                                       "Select",     "Softmax",  "LayerNormalization",
-                                       "ReduceMean", "ReduceSum"};
-  return kNames[static_cast<int>(op)];
-}
-
 /// A matrix product's operands as stacks of matrices, after numpy's rules for vectors.
 struct MatMulShapes {
   Shape a, b;              // at least two axes each
@@ -484,8 +470,8 @@ struct GraphBuilder::Impl {
   std::int64_t total_elements = 0;
   std::int64_t total_work = 0;
 
-  [[noreturn]] static void Fail(const std::string& name, Op op, const std::string& what) {
-    throw ConfigError("node '" + name + "' (" + OpName(op) + "): " + what);
+  [[noreturn]] static void Fail(const std::string& name, const std::string& what) {
+    throw ConfigError("node '" + name + "': " + what);
   }
 
   const Shape& shape(ValueId id) const { return graph.value(id).shape; }
@@ -523,7 +509,7 @@ struct GraphBuilder::Impl {
 
   // Adds the node, or its value when all operands are constants. `work` is in multiply-adds.
   ValueId AddNode(GraphNode node, Shape out_shape, std::int64_t work) {
-    const std::string what = "node '" + node.name + "' (" + OpName(node.op) + ")";
+    const std::string what = "node '" + node.name + "'";
     if (static_cast<std::int64_t>(graph.nodes_.size()) >= limits.max_nodes) {
       throw ConfigError(what + ": more than " + std::to_string(limits.max_nodes) + " nodes");
     }
@@ -619,7 +605,6 @@ ValueId GraphBuilder::AddBinary(Op op, const std::string& name, ValueId a, Value
   if (!BroadcastShapes(shape(a), shape(b), &out)) {
     Impl::Fail(
         name,
-        op,
         "shapes " + ShapeText(shape(a)) + " and " + ShapeText(shape(b)) + " do not broadcast");
   }
   GraphNode node;
@@ -645,7 +630,6 @@ ValueId GraphBuilder::AddMatMul(const std::string& name, ValueId a, ValueId b) {
   if (!SplitMatMul(shape(a), shape(b), &s)) {
     Impl::Fail(
         name,
-        Op::kMatMul,
         "shapes " + ShapeText(shape(a)) + " and " + ShapeText(shape(b)) + " cannot be multiplied");
   }
   Shape out = s.batch;
@@ -672,14 +656,12 @@ ValueId GraphBuilder::AddGemm(const std::string& name,
   if (shape(a).size() != 2 || shape(b).size() != 2) {
     Impl::Fail(
         name,
-        Op::kGemm,
         "operands must be matrices, got " + ShapeText(shape(a)) + " and " + ShapeText(shape(b)));
   }
   const std::int64_t m = shape(a)[trans_a ? 1 : 0], k = shape(a)[trans_a ? 0 : 1];
   const std::int64_t n = shape(b)[trans_b ? 0 : 1];
   if (k != shape(b)[trans_b ? 1 : 0]) {
     Impl::Fail(name,
-               Op::kGemm,
                "shapes " + ShapeText(shape(a)) + (trans_a ? "ᵀ" : "") + " and " +
                    ShapeText(shape(b)) + (trans_b ? "ᵀ" : "") + " cannot be multiplied");
   }
@@ -687,7 +669,6 @@ ValueId GraphBuilder::AddGemm(const std::string& name,
   if (c >= 0 && (!BroadcastShapes(shape(c), {m, n}, &out) || out != Shape{m, n})) {
     Impl::Fail(
         name,
-        Op::kGemm,
         "the added tensor " + ShapeText(shape(c)) + " does not broadcast to " + ShapeText({m, n}));
   }
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -707,21 +688,20 @@ ValueId GraphBuilder::AddGemm(const std::string& name,
 ValueId GraphBuilder::AddConcat(const std::string& name,
                                 const std::vector<ValueId>& parts,
                                 int axis) {
-  if (parts.empty()) Impl::Fail(name, Op::kConcat, "nothing to concatenate");
+  if (parts.empty()) Impl::Fail(name, "nothing to concatenate");
   Shape out = shape(parts[0]);
   if (axis < 0 || axis >= static_cast<int>(out.size())) {
-    Impl::Fail(name, Op::kConcat, "axis " + std::to_string(axis) + " of shape " + ShapeText(out));
+    Impl::Fail(name, "axis " + std::to_string(axis) + " of shape " + ShapeText(out));
   }
   for (std::size_t i = 1; i < parts.size(); ++i) {
     Shape part = shape(parts[i]);
     if (part.size() != out.size()) {
-      Impl::Fail(name, Op::kConcat, "shapes " + ShapeText(out) + " and " + ShapeText(part));
+      Impl::Fail(name, "shapes " + ShapeText(out) + " and " + ShapeText(part));
     }
     const std::int64_t along = part[U(axis)];
     part[U(axis)] = out[U(axis)];
     if (part != out) {
       Impl::Fail(name,
-                 Op::kConcat,
                  "shapes " + ShapeText(out) + " and " + ShapeText(shape(parts[i])) +
                      " differ beside axis " + std::to_string(axis));
     }
@@ -746,8 +726,7 @@ ValueId GraphBuilder::AddReshape(const std::string& name, ValueId x, Shape new_s
     count *= size;
   }
   if (count != NumElements(shape(x))) {
-    Impl::Fail(
-        name, Op::kSelect, "cannot reshape " + ShapeText(shape(x)) + " to " + ShapeText(new_shape));
+    Impl::Fail(name, "cannot reshape " + ShapeText(shape(x)) + " to " + ShapeText(new_shape));
   }
   return impl_->AddSelect(name, x, std::move(new_shape), {});
 }
@@ -762,8 +741,7 @@ ValueId GraphBuilder::AddTranspose(const std::string& name,
     valid = perm[i] >= 0 && U(perm[i]) < in.size() && !seen[U(perm[i])];
     if (valid) seen[U(perm[i])] = 1;
   }
-  if (!valid)
-    Impl::Fail(name, Op::kSelect, "perm is no permutation of the axes of " + ShapeText(in));
+  if (!valid) Impl::Fail(name, "perm is no permutation of the axes of " + ShapeText(in));
   const Shape strides = BroadcastStrides(in, in);
   Shape out(in.size()), walk(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -784,12 +762,10 @@ ValueId GraphBuilder::AddSlice(const std::string& name,
   Shape walk = BroadcastStrides(in, in);
   std::int64_t start = 0;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (sizes[i] < 1)
-      Impl::Fail(name, Op::kSelect, "the slice along axis " + std::to_string(i) + " is empty");
+    if (sizes[i] < 1) Impl::Fail(name, "the slice along axis " + std::to_string(i) + " is empty");
     const std::int64_t last = starts[i] + steps[i] * (sizes[i] - 1);
     if (starts[i] < 0 || starts[i] >= in[i] || last < 0 || last >= in[i]) {
-      Impl::Fail(
-          name, Op::kSelect, "the slice leaves axis " + std::to_string(i) + " of " + ShapeText(in));
+      Impl::Fail(name, "the slice leaves axis " + std::to_string(i) + " of " + ShapeText(in));
     }
     start += starts[i] * walk[i];
     walk[i] *= steps[i];
@@ -805,12 +781,11 @@ ValueId GraphBuilder::AddGather(const std::string& name,
                                 const Shape& indices_shape) {
   const Shape& in = shape(x);
   if (axis < 0 || U(axis) >= in.size()) {
-    Impl::Fail(name, Op::kSelect, "axis " + std::to_string(axis) + " of shape " + ShapeText(in));
+    Impl::Fail(name, "axis " + std::to_string(axis) + " of shape " + ShapeText(in));
   }
   for (const std::int64_t i : indices) {
     if (i < 0 || i >= in[U(axis)]) {
       Impl::Fail(name,
-                 Op::kSelect,
                  "index " + std::to_string(i) + " leaves axis " + std::to_string(axis) + " of " +
                      ShapeText(in));
     }
@@ -826,9 +801,7 @@ ValueId GraphBuilder::AddGather(const std::string& name,
   const double count =
       static_cast<double>(outer) * static_cast<double>(indices.size()) * static_cast<double>(inner);
   if (indices.empty() || count > static_cast<double>(impl_->limits.max_elements)) {
-    Impl::Fail(name,
-               Op::kSelect,
-               "gathers " + std::to_string(indices.size()) + " rows of " + ShapeText(in));
+    Impl::Fail(name, "gathers " + std::to_string(indices.size()) + " rows of " + ShapeText(in));
   }
   std::vector<std::int32_t> index;
   index.reserve(static_cast<std::size_t>(count));
@@ -845,10 +818,10 @@ ValueId GraphBuilder::AddGather(const std::string& name,
 ValueId GraphBuilder::AddExpand(const std::string& name, ValueId x, const Shape& to) {
   Shape out;
   if (!BroadcastShapes(shape(x), to, &out)) {
-    Impl::Fail(name, Op::kSelect, "cannot expand " + ShapeText(shape(x)) + " to " + ShapeText(to));
+    Impl::Fail(name, "cannot expand " + ShapeText(shape(x)) + " to " + ShapeText(to));
   }
   const std::int64_t before = impl_->total_elements;
-  impl_->Admit("node '" + name + "' (Expand)", out);
+  impl_->Admit("node '" + name + "'", out);
   impl_->total_elements = before;  // AddSelect() counts it
   std::vector<std::int32_t> index = WalkStrides(out, BroadcastStrides(shape(x), out), 0);
   return impl_->AddSelect(name, x, std::move(out), std::move(index));
@@ -857,8 +830,7 @@ ValueId GraphBuilder::AddExpand(const std::string& name, ValueId x, const Shape&
 ValueId GraphBuilder::AddSoftmax(const std::string& name, ValueId x, const std::vector<int>& axes) {
   for (const int axis : axes) {
     if (axis < 0 || U(axis) >= shape(x).size()) {
-      Impl::Fail(
-          name, Op::kSoftmax, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
+      Impl::Fail(name, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
     }
   }
   GraphNode node;
@@ -885,7 +857,7 @@ ValueId GraphBuilder::AddReduce(
   }
   for (const int axis : axes) {
     if (axis < 0 || U(axis) >= shape(x).size()) {
-      Impl::Fail(name, op, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
+      Impl::Fail(name, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
     }
   }
   const std::int64_t work = NumElements(shape(x));
@@ -900,15 +872,13 @@ ValueId GraphBuilder::AddReduce(
 ValueId GraphBuilder::AddLayerNorm(
     const std::string& name, ValueId x, ValueId scale, ValueId bias, int axis, float epsilon) {
   if (axis < 0 || U(axis) >= shape(x).size()) {
-    Impl::Fail(
-        name, Op::kLayerNorm, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
+    Impl::Fail(name, "axis " + std::to_string(axis) + " of shape " + ShapeText(shape(x)));
   }
   const Shape normalised(shape(x).begin() + axis, shape(x).end());
   for (const ValueId id : {scale, bias}) {
     if (id < 0) continue;
     if (NumElements(shape(id)) != 1 && shape(id) != normalised) {
       Impl::Fail(name,
-                 Op::kLayerNorm,
                  "scale and bias must have shape " + ShapeText(normalised) + ", got " +
                      ShapeText(shape(id)));
     }

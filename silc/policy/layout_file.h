@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "silc/base/yaml.h"
+#include "silc/policy/observation_layout.h"
+
+namespace silc {
+
+/// A layout as a YAML file says it (docs/policies.md has the format). A file with `from_metadata:
+/// mjlab` is a vocabulary: joints, pose, gains and the terms actually used come from the ONNX file
+/// (policy_metadata.h).
+struct LayoutFile {
+  ObservationLayout layout;
+  bool from_metadata = false;
+};
+
+/// Throws ConfigError with file, line and key.
+LayoutFile ReadLayoutFile(const std::string& path);
+LayoutFile ParseLayout(const YamlNode& node);
+
+/// The path of a layout given by name ("falcon": DIRECTORY/falcon.yaml) or by path (anything with a
+/// slash or ending in .yaml). Throws ConfigError that lists the known names.
+std::string FindLayout(const std::string& name_or_path, const std::string& directory);
+
+}  // namespace silc
