@@ -15,6 +15,14 @@ if(SILC_WITH_TOOLS)
   find_package(Protobuf REQUIRED)
   find_package(ZLIB REQUIRED)
 
+  # ONNX's schema, compiled here by protoc (silc/policy/onnx): the distribution's libonnx-dev has it, and so
+  # has the onnx wheel of the test environment.
+  file(GLOB _onnx_wheels ${PROJECT_SOURCE_DIR}/.deps/ort-venv/lib/python3*/site-packages)
+  find_file(SILC_ONNX_SCHEMA NAMES onnx/onnx.proto onnx/onnx-ml.proto PATHS ${_onnx_wheels} PATH_SUFFIXES include)
+  if(NOT SILC_ONNX_SCHEMA)
+    message(FATAL_ERROR "onnx/onnx.proto was not found: install libonnx-dev, or point SILC_ONNX_SCHEMA at it.")
+  endif()
+
   # yaml-cpp before 0.8 names its target without a namespace
   if(NOT TARGET yaml-cpp::yaml-cpp)
     add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
