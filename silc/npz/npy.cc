@@ -99,7 +99,7 @@ class HeaderParser {
     if (quote != '\'' && quote != '"') Fail("no string where one must be");
     const std::size_t end = text_.find(quote, position_ + 1);
     if (end == std::string_view::npos) Fail("a string without end");
-    const std::string text(text_.substr(position_ + 1, end - position_ - 1));
+    std::string text(text_.substr(position_ + 1, end - position_ - 1));
     position_ = end + 1;
     if (!IsPlainText(text) || text.find('\\') != std::string::npos) Fail("a string with escapes");
     return text;
@@ -282,7 +282,7 @@ std::string FortranToC(std::string_view data, const NpyShape& shape, std::size_t
 
 }  // namespace
 
-std::string ShapeText(const NpyShape& shape) {
+std::string NpyShapeText(const NpyShape& shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i > 0) text += ", ";
@@ -312,12 +312,12 @@ void NpyArray::CheckShape(const NpyShape& expected) const {
   for (std::size_t i = 0; fits && i < shape_.size(); ++i) {
     fits = expected[i] == kAnySize || expected[i] == shape_[i];
   }
-  if (!fits) Fail("shape " + ShapeText(shape_) + ", expected " + ShapeText(expected));
+  if (!fits) Fail("shape " + NpyShapeText(shape_) + ", expected " + NpyShapeText(expected));
 }
 
 void NpyArray::CheckOneElement() const {
   if (!shape_.empty() && shape_ != NpyShape{1}) {
-    Fail("shape " + ShapeText(shape_) + ", expected a single value: () or (1,)");
+    Fail("shape " + NpyShapeText(shape_) + ", expected a single value: () or (1,)");
   }
 }
 
@@ -454,14 +454,14 @@ NpyArray ParseNpy(std::string_view bytes, const std::string& where, std::size_t 
   }
   if (empty) array.size_ = 0;
   if (!within) {
-    throw ConfigError(where + ": shape " + ShapeText(header.shape) + " of '" + header.dtype +
+    throw ConfigError(where + ": shape " + NpyShapeText(header.shape) + " of '" + header.dtype +
                       "' takes more than the limit of " + std::to_string(max_bytes) + " bytes");
   }
   const std::string_view data = bytes.substr(header_begin + header_bytes);
   const std::size_t expected_bytes = static_cast<std::size_t>(array.size_) * type.item_bytes;
   if (data.size() != expected_bytes) {
     damaged(std::to_string(data.size()) + " bytes of data, " + std::to_string(expected_bytes) +
-            " expected for shape " + ShapeText(header.shape) + " of '" + header.dtype + "'");
+            " expected for shape " + NpyShapeText(header.shape) + " of '" + header.dtype + "'");
   }
 
   const bool reorder = header.fortran_order && header.shape.size() > 1 && !data.empty();
@@ -487,7 +487,7 @@ std::string EncodeNpy(const NpyShape& shape,
   SILC_CHECK(size == values.size() && shape.size() <= kMaxAxes);
 
   std::string header = single_precision ? "{'descr': '<f4'" : "{'descr': '<f8'";
-  header += ", 'fortran_order': False, 'shape': " + ShapeText(shape) + ", }";
+  header += ", 'fortran_order': False, 'shape': " + NpyShapeText(shape) + ", }";
   // spaces up to the alignment, so that others may map the file into memory; then a line end
   const std::size_t before = kMagic.size() + 2 + 2;
   const std::size_t used = before + header.size() + 1;

@@ -14,7 +14,7 @@ using NpyShape = std::vector<std::int64_t>;
 constexpr std::int64_t kAnySize = -1;
 
 /// "(251, 36)", "(251,)", "()"; kAnySize is "*". As Python writes it.
-std::string ShapeText(const NpyShape& shape);
+std::string NpyShapeText(const NpyShape& shape);
 
 /// One array of a NumPy file, held in C order whatever order and byte order the file used. Every
 /// accessor returns what was asked for or throws a ConfigError that starts with "FILE: array

@@ -170,9 +170,9 @@ TEST(Npy, ReadsUnicodeAsUtf8) {
 }
 
 TEST(Npy, AccessorsNameShapeIndexAndValue) {
-  std::string data(8 * 6, '\0');
+  std::string data(48, '\0');
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
-  std::memcpy(data.data() + 8 * 4, &nan, 8);
+  std::memcpy(data.data() + 32, &nan, 8);
   const std::string bytes = Npy(Dictionary("<f8", "(2, 3)"), data);
   const auto array = ParseNpy(bytes, "walk.npz: array 'qpos'", kLimit);
   EXPECT_EQ(MessageOf([&] {

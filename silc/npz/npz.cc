@@ -19,6 +19,10 @@ bool EndsWithSuffix(const std::string& name) {
          name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0;
 }
 
+std::string ArrayPlace(const std::string& file, const std::string& name) {
+  return file + ": array '" + name + "'";
+}
+
 }  // namespace
 
 std::vector<std::string> NpzFile::names() const {
@@ -46,12 +50,12 @@ NpzFile ParseNpz(std::string_view bytes, const std::string& file, const NpzLimit
   for (const ZipMember& member : ListZip(bytes, file, limits.max_arrays)) {
     if (!EndsWithSuffix(member.name)) {
       throw ConfigError(file + ": member '" + member.name +
-                        "' is no array: its name does not end " + "in .npy");
+                        "' is no array: its name does not end in .npy");
     }
     const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
     const std::size_t max_bytes = std::min(left, limits.max_array_bytes);
     const std::string content = ReadZipMember(bytes, member, file, max_bytes);
-    NpyArray array = ParseNpy(content, file + ": array '" + name + "'", max_bytes);
+    NpyArray array = ParseNpy(content, ArrayPlace(file, name), max_bytes);
     left -= array.AnswerBytes();
     npz.arrays_.emplace(name, std::move(array));
   }
@@ -72,6 +76,7 @@ NpyArray ReadNpy(const std::string& path, const NpzLimits& limits) {
 
 std::string EncodeNpz(const std::vector<NpzEntry>& entries) {
   std::vector<ZipContent> contents;
+  contents.reserve(entries.size());
   for (const NpzEntry& entry : entries) {
     contents.push_back({entry.name + std::string(kSuffix),
                         EncodeNpy(entry.shape, entry.values, entry.single_precision)});

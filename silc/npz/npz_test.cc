@@ -44,7 +44,7 @@ class Npz : public ::testing::Test {
 
 TEST_F(Npz, ReadsWhatItWrote) {
   Rng rng(21);
-  Values qpos(7 * 36), times(7);
+  Values qpos(252), times(7);
   for (double& value : qpos) value = rng.Normal();
   for (double& value : times) value = rng.Normal();
   const fs::path path = folder_ / "motion.npz";
@@ -168,7 +168,7 @@ std::string Dump(const NpzFile& npz) {
   std::string text;
   for (const std::string& name : npz.names()) {
     const NpyArray& array = npz[name];
-    text += name + array.dtype() + ShapeText(array.shape());
+    text += name + array.dtype() + NpyShapeText(array.shape());
     if (array.kind() == NpyArray::Kind::kText) {
       for (const std::string& item : array.AsStrings(array.shape())) text += item + ",";
     } else {

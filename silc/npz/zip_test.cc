@@ -199,6 +199,7 @@ TEST(Zip, RefusesWhatNumPyNeverWrites) {
   one_less.replace(one_less.size() - 14, 4, Le(1, 2) + Le(1, 2));
   EXPECT_EQ(Message(one_less), "F: damaged archive: its directory is longer than its entries");
   std::vector<Member> many;
+  many.reserve(11);
   for (int i = 0; i < 11; ++i)
     many.push_back(Stored(std::string(1, static_cast<char>('a' + i)), ""));
   EXPECT_EQ(Message(Zip(many)), "F: 11 members, more than the limit of 10");
