@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/observation.h"
+
+#include <limits>
+#include <numbers>
+
+#include "silc/base/check.h"
+#include "silc/robot/kinematics.h"
+#include "silc/robot/pose.h"
+
+namespace silc {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+ObserverOptions MakeObserverOptions(const Servo& servo, const ObservationOptions& options) {
+  ObserverOptions observer;
+  observer.servo = servo;
+  observer.budget = options.budget.spec;
+  observer.condition = options.condition;
+  observer.one_step_sigma = true;
+  return observer;
+}
+
+}  // namespace
+
+MomentObserver::MomentObserver(const RobotModel& robot,
+                               const Servo& servo,
+                               const LoopTiming& timing,
+                               const ObservationOptions& options)
+    : robot_(robot),
+      servo_(servo),
+      timing_(timing),
+      options_(options),
+      observer_(MakeObserverOptions(servo, options)) {}
+
+Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, double time) {
+  SILC_CHECK(policy->Jacobians(&jacobians_) == PolicyStatus::kOk);
+  ComputeBodyJacobians(robot_, data, &body_);
+  time_ = time;
+
+  Moment moment;
+  moment.time = time;
+  moment.mode = mode;
+  moment.reading = observer_.Observe(jacobians_, body_, mode);
+  moment.base_height = data->xpos[3 * robot_.base_body() + 2];
+  const std::array<FootForce, 2> feet = ComputeFootForces(robot_, *data);
+  moment.foot_force = {feet[kLeft].normal, feet[kRight].normal};
+  moment.q.resize(robot_.num_joints());
+  GetJointPositions(robot_, *data, moment.q);
+
+  // the paper's test, in the same coordinates as the budget
+  if (options_.random_directions > 0 && moment.reading.static_status == StiffnessStatus::kOk) {
+    ReducedBudget budget;
+    const ContactKinematics& contact = observer_.contact();
+    if (ComputeReducedBudget(options_.budget.spec, servo_, contact, &budget) ==
+        StiffnessStatus::kOk) {
+      const JointMatrix K_z = contact.N.transpose() * moment.reading.K_s * contact.N;
+      Rng rng(options_.seed, 0, count_);
+      moment.random_directions = TestQuadraticForm(K_z, budget.M, options_.random_directions, &rng);
+    }
+  }
+  ++count_;
+
+  const std::vector<double> hz(kDampingHz.begin(), kDampingHz.end());
+  const FrequencySweep sweep = Sweep(hz);
+  for (std::size_t k = 0; k < hz.size(); ++k) {
+    moment.damping[k] = ApparentDamping(sweep.K[k], 2 * std::numbers::pi * hz[k]).diagonal();
+  }
+  return moment;
+}
+
+FrequencySweep MomentObserver::Sweep(const std::vector<double>& hz) const {
+  const ContactKinematics& contact = observer_.contact();
+  const Jacobian3 B_rot = contact.B.bottomRows<3>();
+  BaseChannels base;
+  if (contact.mode != ContactMode::kFlight) {
+    base.E = &contact.E;
+    base.B_rot = &B_rot;
+  }
+  FrequencySweep sweep;
+  sweep.time = time_;
+  sweep.hz = hz;
+  const int n = robot_.num_joints();
+  for (const double f : hz) {
+    Eigen::MatrixXcd K;
+    const double omega = 2 * std::numbers::pi * f;
+    if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
+      K = Eigen::MatrixXcd::Constant(n, n, std::complex<double>(kNan, kNan));
+    }
+    sweep.K.push_back(std::move(K));
+  }
+  return sweep;
+}
+
+}  // namespace silc

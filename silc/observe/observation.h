@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "silc/base/rng.h"
+#include "silc/config/budget_file.h"
+#include "silc/observe/closed_loop.h"
+#include "silc/stiffness/dynamic_stiffness.h"
+#include "silc/stiffness/observer.h"
+#include "silc/stiffness/quadratic_form.h"
+
+namespace silc {
+
+/// Frequencies at which joint damping is tabulated.
+inline constexpr std::array<double, 3> kDampingHz = {1, 3, 10};  // [Hz]
+
+/// Everything observed at one control step. Matrices are NaN where their status is not kOk.
+struct Moment {
+  double time = 0;  // [s]
+  ContactMode mode = ContactMode::kDoubleSupport;
+  std::array<double, 2> foot_force{};   // [N] normal, left and right
+  double base_height = 0;               // [m]
+  double saturation = 0;                // [1] of the control step before, see ClosedLoop
+  StiffnessReading reading;             // K₁, K_s, points, σ
+  QuadraticFormTest random_directions;  // the paper's test on K_s
+  std::array<Eigen::VectorXd, kDampingHz.size()> damping;  // [N·m·s/rad] diagonal of Im K/ω
+  Eigen::VectorXd q, tau;                                  // [rad], [N·m] robot's order
+};
+
+/// K(jω) of one moment along a frequency grid.
+struct FrequencySweep {
+  double time = 0;                  // [s] of the moment
+  std::vector<double> hz;           // [Hz]
+  std::vector<Eigen::MatrixXcd> K;  // [N·m/rad] (S4)
+};
+
+struct ObservationOptions {
+  UserBudget budget;
+  Condition condition = Condition::kDisc;
+  int random_directions = 64;  // per moment, for the paper's quadratic-form test; 0: none
+  std::uint64_t seed = 1;
+};
+
+/// What a run was, and what was seen in it.
+struct ObservationRun {
+  std::string policy;  // the file
+  std::string robot;
+  std::string source;  // "standing pose", "rollout of 10 s, command …", "states from FILE"
+  UserBudget budget;
+  Condition condition = Condition::kDisc;
+  Servo servo;
+  LoopTiming timing;
+  std::string gains;  // where the servo's gains come from
+  std::vector<std::string> joints;
+  std::vector<Moment> moments;
+  FrequencySweep sweep;  // at the moment whose σ is the median
+  LoopStatus end = LoopStatus::kRunning;
+};
+
+/// Looks at moments of a loop: after Decide(), before Advance().
+class MomentObserver {
+ public:
+  MomentObserver(const RobotModel& robot,
+                 const Servo& servo,
+                 const LoopTiming& timing,
+                 const ObservationOptions& options);
+
+  /// @pre policy.Act() succeeded on the state in `data`, whose contacts are solved.
+  Moment Observe(Policy* policy, mjData* data, ContactMode mode, double time);
+
+  /// (S4) at the moment last observed.
+  FrequencySweep Sweep(const std::vector<double>& hz) const;
+
+  const PolicyJacobians& jacobians() const { return jacobians_; }
+  const StiffnessObserver& observer() const { return observer_; }
+
+ private:
+  const RobotModel& robot_;
+  Servo servo_;
+  LoopTiming timing_;
+  ObservationOptions options_;
+  StiffnessObserver observer_;
+  PolicyJacobians jacobians_;
+  BodyJacobians body_;
+  double time_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace silc

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/report_csv.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+namespace silc {
+
+std::string ObservationCsv(const ObservationRun& run) {
+  std::string out =
+      "time_s,contact,left_foot_N,right_foot_N,base_height_m,saturation,static_status,loop_radius,"
+      "sigma_static,worst_static,sigma_one_step";
+  const auto write = [&out](fmt::string_view format, auto... args) {
+    fmt::vformat_to(std::back_inserter(out), format, fmt::make_format_args(args...));
+  };
+  for (const char* point : {"com", "left_hand", "right_hand"}) {
+    for (const char* axis : {"x", "y", "z"}) write(",{}_{}_N_per_m", point, axis);
+  }
+  for (const std::string& joint : run.joints) write(",K1_{}_Nm_per_rad", joint);
+  for (const std::string& joint : run.joints) write(",Ks_{}_Nm_per_rad", joint);
+  out += "\n";
+
+  // an empty cell is a missing number to every reader
+  const auto number = [&](double value) {
+    if (std::isfinite(value)) {
+      write(",{:.7g}", value);
+    } else {
+      out += ",";
+    }
+  };
+  for (const Moment& moment : run.moments) {
+    const StiffnessReading& reading = moment.reading;
+    write("{:.6g},{}", moment.time, Name(moment.mode));
+    number(moment.foot_force[0]);
+    number(moment.foot_force[1]);
+    number(moment.base_height);
+    number(moment.saturation);
+    write(",{}", reading.static_status == StiffnessStatus::kOk ? "ok" : "missing");
+    number(reading.loop.rho);
+    number(reading.quasi_static.sigma);
+    number(reading.quasi_static.worst);
+    number(reading.one_step.sigma);
+    for (const PointReading* point : {&reading.com, &reading.hand[0], &reading.hand[1]}) {
+      for (int axis = 0; axis < 3; ++axis) number(point->one_axis[axis]);
+    }
+    for (std::size_t i = 0; i < run.joints.size(); ++i) number(reading.K_1(i, i));
+    for (std::size_t i = 0; i < run.joints.size(); ++i) number(reading.K_s(i, i));
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace silc

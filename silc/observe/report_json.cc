@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/report_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace silc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Seven digits: the weights are float32, and a run of 500 moments stays under 20 MB.
+Json Number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == 0) return 0.0;
+  const double unit = std::pow(10.0, 6 - std::floor(std::log10(std::abs(value))));
+  const double rounded = std::round(value * unit) / unit;
+  return std::isfinite(rounded) ? rounded : value;
+}
+
+template <typename Derived>
+Json Vector(const Eigen::MatrixBase<Derived>& vector) {
+  Json list = Json::array();
+  for (Eigen::Index i = 0; i < vector.size(); ++i) list.push_back(Number(vector[i]));
+  return list;
+}
+
+template <typename Derived>
+Json Matrix(const Eigen::MatrixBase<Derived>& matrix) {
+  Json rows = Json::array();
+  for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
+    Json row = Json::array();
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) row.push_back(Number(matrix(i, j)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json Status(StiffnessStatus status) {
+  return status == StiffnessStatus::kOk ? Json("ok") : Json(Describe(status));
+}
+
+Json Units() {
+  return {{"time", "s"},
+          {"K_1, K_s, Re K(jw), kp, null_stiffness (weight identity)", "N*m/rad"},
+          {"damping, kd, Im K(jw)/w", "N*m*s/rad"},
+          {"K_x, one_axis, budget", "N/m"},
+          {"C_x, compliance", "m/N"},
+          {"sigma, worst, share, violations, loop_radius, saturation", "1"},
+          {"q", "rad"},
+          {"tau", "N*m"},
+          {"foot_force, force", "N"},
+          {"base_height, sway", "m"}};
+}
+
+Json Budget(const ObservationRun& run) {
+  const BudgetSpec& spec = run.budget.spec;
+  const auto axes = [](const std::optional<Eigen::Vector3d>& value) {
+    return value ? Vector(*value) : Json(nullptr);
+  };
+  return {{"name", run.budget.name},
+          {"com", axes(spec.com)},
+          {"left_hand", axes(spec.hand[0])},
+          {"right_hand", axes(spec.hand[1])},
+          {"null_weight", spec.weight == NullWeight::kServo ? "gains" : "identity"},
+          {"null_stiffness", spec.null_stiffness},
+          {"condition", Name(run.condition)}};
+}
+
+Json Point(const PointReading& point) {
+  return {{"status", Status(point.status)},
+          {"one_axis", Vector(point.one_axis)},
+          {"K_x", Matrix(point.K_x)},
+          {"C_x", Matrix(point.C_x)},
+          {"worst", Number(point.worst)}};
+}
+
+Json Reading(const BudgetReading& reading) {
+  return {{"status", Status(reading.status)},
+          {"sigma", Number(reading.sigma)},
+          {"worst", Number(reading.worst)}};
+}
+
+Json MomentJson(const Moment& moment) {
+  const StiffnessReading& reading = moment.reading;
+  Json damping = Json::array();
+  for (std::size_t k = 0; k < kDampingHz.size(); ++k) {
+    damping.push_back({{"hz", kDampingHz[k]}, {"diagonal", Vector(moment.damping[k])}});
+  }
+  return {{"time", Number(moment.time)},
+          {"contact", Name(moment.mode)},
+          {"contact_status", Status(reading.contact_status)},
+          {"foot_force", {Number(moment.foot_force[0]), Number(moment.foot_force[1])}},
+          {"base_height", Number(moment.base_height)},
+          {"saturation", Number(moment.saturation)},
+          {"q", Vector(moment.q)},
+          {"tau", Vector(moment.tau)},
+          {"one_step_status", Status(reading.one_step_status)},
+          {"static_status", Status(reading.static_status)},
+          {"loop_radius", Number(reading.loop.rho)},
+          {"loop_condition", Number(reading.loop_condition)},
+          {"budget_one_step", Reading(reading.one_step)},
+          {"budget_static", Reading(reading.quasi_static)},
+          {"random_directions",
+           {{"samples", moment.random_directions.samples},
+            {"violations", moment.random_directions.violations},
+            {"worst_ratio", Number(moment.random_directions.worst_ratio)}}},
+          {"com", Point(reading.com)},
+          {"left_hand", Point(reading.hand[0])},
+          {"right_hand", Point(reading.hand[1])},
+          {"damping", std::move(damping)},
+          {"K_1", Matrix(reading.K_1)},
+          {"K_s", Matrix(reading.K_s)}};
+}
+
+Json Summary(const RunSummary& summary) {
+  Json joints = Json::array(), points = Json::array(), modes = Json::array();
+  for (const JointSummary& joint : summary.joints) {
+    Json damping = Json::array();
+    for (const double value : joint.damping) damping.push_back(Number(value));
+    joints.push_back({{"name", joint.name},
+                      {"kp", Number(joint.kp)},
+                      {"kd", Number(joint.kd)},
+                      {"K_1", Number(joint.one_step)},
+                      {"K_s", Number(joint.quasi_static)},
+                      {"damping", std::move(damping)}});
+  }
+  for (const PointSummary& point : summary.points) {
+    points.push_back({{"name", point.name},
+                      {"one_axis", Vector(point.one_axis)},
+                      {"K_x_diagonal", Vector(point.held)},
+                      {"budget", Vector(point.budget)},
+                      {"worst_median", Number(point.worst_median)},
+                      {"worst_p99", Number(point.worst_p99)}});
+  }
+  for (std::size_t i = 0; i < summary.modes.size(); ++i) {
+    const ModeSummary& mode = summary.modes[i];
+    const bool all = i > 0 && i + 1 == summary.modes.size();
+    modes.push_back({{"contact", all ? "all" : Name(mode.mode)},
+                     {"moments", mode.moments},
+                     {"judged", mode.judged},
+                     {"share", Number(mode.share)},
+                     {"sigma_median", Number(mode.sigma_median)},
+                     {"sigma_p99", Number(mode.sigma_p99)},
+                     {"violations", Number(mode.violations)},
+                     {"worst_median", Number(mode.worst_median)},
+                     {"worst_p99", Number(mode.worst_p99)},
+                     {"random_direction_violations", Number(mode.form_violations)},
+                     {"one_step_sigma_median", Number(mode.one_step_median)}});
+  }
+  return {{"joints", std::move(joints)},
+          {"points", std::move(points)},
+          {"contacts", std::move(modes)},
+          {"loop_radius_median", Number(summary.loop_radius_median)},
+          {"loop_radius_max", Number(summary.loop_radius_max)},
+          {"saturation", Number(summary.saturation)}};
+}
+
+Json Sweep(const FrequencySweep& sweep) {
+  Json points = Json::array();
+  for (std::size_t i = 0; i < sweep.hz.size(); ++i) {
+    points.push_back({{"hz", Number(sweep.hz[i])},
+                      {"re", Matrix(sweep.K[i].real())},
+                      {"im", Matrix(sweep.K[i].imag())}});
+  }
+  return {{"time", Number(sweep.time)}, {"K", std::move(points)}};
+}
+
+Json ShakeJson(const ShakeResult& shake) {
+  Json predictions = Json::array(), levels = Json::array();
+  for (const ShakePrediction& prediction : shake.predictions) {
+    predictions.push_back({{"name", prediction.name},
+                           {"status", Status(prediction.status)},
+                           {"one_axis", Vector(prediction.one_axis)},
+                           {"compliance", Matrix(prediction.C_x)}});
+  }
+  for (const ShakeLevel& level : shake.levels) {
+    levels.push_back({{"force", Number(level.force)},
+                      {"one_axis", Vector(level.OneAxis())},
+                      {"compliance", Matrix(level.Compliance())}});
+  }
+  return {{"point", shake.point},
+          {"settled", Describe(shake.settled)},
+          {"contact", Name(shake.mode)},
+          {"sway", Number(shake.sway)},
+          {"loop_radius", Number(shake.loop.rho)},
+          {"model", std::move(predictions)},
+          {"measured", std::move(levels)}};
+}
+
+}  // namespace
+
+std::string ObservationJson(const ObservationRun& run,
+                            const RunSummary& summary,
+                            const std::optional<ShakeResult>& shake) {
+  Json moments = Json::array();
+  for (const Moment& moment : run.moments) moments.push_back(MomentJson(moment));
+  Json document = {{"format", "silc-observation"},
+                   {"version", 1},
+                   {"policy", run.policy},
+                   {"robot", run.robot},
+                   {"source", run.source},
+                   {"end", Describe(run.end)},
+                   {"units", Units()},
+                   {"joints", run.joints},
+                   {"gains",
+                    {{"from", run.gains},
+                     {"kp", Vector(run.servo.kp)},
+                     {"kd", Vector(run.servo.kd)},
+                     {"action_scale", Vector(run.servo.alpha)}}},
+                   {"timing", {{"period", run.timing.period}, {"latency", run.timing.latency}}},
+                   {"budget", Budget(run)},
+                   {"summary", Summary(summary)},
+                   {"shake", shake ? ShakeJson(*shake) : Json(nullptr)},
+                   {"sweep", Sweep(run.sweep)},
+                   {"moments", std::move(moments)}};
+  // file names need not be UTF-8; a bad byte is replaced instead of losing the run
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace silc

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/shake.h"
+
+#include <cmath>
+#include <limits>
+
+#include "silc/base/check.h"
+#include "silc/robot/geometric_stiffness.h"
+#include "silc/robot/kinematics.h"
+#include "silc/robot/pose.h"
+
+namespace silc {
+namespace {
+
+using Eigen::Matrix3d;
+using Eigen::Vector3d;
+using Eigen::VectorXd;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+const char* PointName(Push::Point point) {
+  switch (point) {
+    case Push::Point::kCom:
+      return "centre of mass";
+    case Push::Point::kLeftHand:
+      return "left hand";
+    case Push::Point::kRightHand:
+      return "right hand";
+    default:
+      return "base";
+  }
+}
+
+Vector3d PointPosition(const ClosedLoop& loop, Push::Point point) {
+  switch (point) {
+    case Push::Point::kCom:
+      return loop.ComPosition();
+    case Push::Point::kLeftHand:
+      return loop.HandPosition(kLeft);
+    case Push::Point::kRightHand:
+      return loop.HandPosition(kRight);
+    default:
+      return loop.BasePosition();
+  }
+}
+
+struct Hold {
+  LoopStatus end = LoopStatus::kRunning;
+  Vector3d mean = Vector3d::Constant(kNan);  // [m] of the point over the window
+  double sway = 0;                           // [m]
+};
+
+// Ramp up, hold, average: from a copy of the settled loop.
+Hold PushAndHold(ClosedLoop loop, const Vector3d& f_W, const ShakeOptions& options) {
+  const auto steps = [&](double seconds) {
+    return static_cast<int>(std::lround(seconds / loop.period()));
+  };
+  const int ramp = steps(options.ramp), total = ramp + steps(options.hold);
+  const int window = steps(options.window);
+  Vector3d sum = Vector3d::Zero(), low = Vector3d::Constant(HUGE_VAL), high = -low;
+  Hold result;
+  for (int step = 0; step < total; ++step) {
+    const double share = std::min(1.0, (step + 1.0) / ramp);
+    loop.SetPush({options.point, share * f_W});
+    result.end = loop.Step();
+    if (result.end != LoopStatus::kRunning) return result;
+    if (step >= total - window) {
+      const Vector3d p = PointPosition(loop, options.point);
+      sum += p;
+      low = low.cwiseMin(p);
+      high = high.cwiseMax(p);
+    }
+  }
+  result.mean = sum / window;
+  result.sway = (high - low).maxCoeff();
+  return result;
+}
+
+// PD alone, K₁, K_s, and K_s + H at the state the loop is in. Everything the table compares.
+void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) {
+  const RobotModel& robot = loop.robot();
+  const Servo& servo = loop.options().servo;
+  const int n = robot.num_joints();
+  if (loop.Decide() != LoopStatus::kRunning) return;
+
+  BodyJacobians body;
+  ComputeBodyJacobians(robot, loop.data(), &body);
+  ContactKinematics contact;
+  const StiffnessStatus contact_status =
+      ComputeContactKinematics(body, result->mode, nullptr, &contact);
+  const Jacobian3& J = options.point == Push::Point::kLeftHand    ? contact.hand[kLeft]
+                       : options.point == Push::Point::kRightHand ? contact.hand[kRight]
+                                                                  : contact.com;
+
+  PolicyJacobians jacobians;
+  SILC_CHECK(loop.policy().Jacobians(&jacobians) == PolicyStatus::kOk);
+  result->loop = ActionLoop(n, static_cast<int>(std::max<std::size_t>(1, jacobians.J_a.size())))
+                     .Exact(servo, jacobians, true);
+
+  const auto add = [&](const std::string& name,
+                       StiffnessStatus status,
+                       const JointMatrix& K,
+                       const JointMatrix* H) {
+    ShakePrediction prediction{name, status, Vector3d::Constant(kNan), Matrix3d::Constant(kNan)};
+    if (status == StiffnessStatus::kOk) prediction.status = contact_status;
+    if (prediction.status == StiffnessStatus::kOk) {
+      TaskStiffness task;
+      const ConstMatrix N_ref(contact.N), K_ref(K);
+      if (H != nullptr) {
+        const ConstMatrix H_ref(*H);
+        prediction.status = ComputeTaskStiffness(J, K_ref, &N_ref, &H_ref, &task);
+      } else {
+        prediction.status = ComputeTaskStiffness(J, K_ref, &N_ref, nullptr, &task);
+      }
+      if (prediction.status == StiffnessStatus::kOk) {
+        prediction.one_axis = task.one_axis;
+        prediction.C_x = task.C_x;
+      }
+    }
+    result->predictions.push_back(prediction);
+  };
+
+  add("PD alone", StiffnessStatus::kOk, JointMatrix(servo.kp.asDiagonal()), nullptr);
+  JointMatrix K_1 = JointMatrix::Zero(n, n);
+  const StiffnessStatus one_step = jacobians.J_q.empty()
+                                       ? OneStepStiffness(servo, Eigen::MatrixXd::Zero(n, n), &K_1)
+                                       : OneStepStiffness(servo, jacobians.J_q[0], &K_1);
+  add("one-step K₁", one_step, K_1, nullptr);
+
+  // a push that lasts finds the loop at its equilibrium, which (S3) describes whether or not the
+  // action loop alone would be stable with the joints held; the radius is reported beside it
+  PolicySums sums;
+  SumPolicy(jacobians, n, &sums);
+  StaticStiffness quasi_static;
+  const StiffnessStatus static_status =
+      SolveQuasiStatic(servo, sums, {.torque = true, .E = &contact.E}, &quasi_static);
+  add("static K_s", static_status, quasi_static.K, nullptr);
+
+  JointMatrix H;
+  const StiffnessStatus geometric =
+      contact_status == StiffnessStatus::kOk
+          ? ComputeGeometricStiffness(robot, *loop.data(), loop.tau(), contact, &H)
+          : contact_status;
+  add("K_s with gravity",
+      static_status == StiffnessStatus::kOk ? geometric : static_status,
+      quasi_static.K,
+      &H);
+}
+
+}  // namespace
+
+Vector3d ShakeLevel::OneAxis() const { return Compliance().diagonal().cwiseInverse(); }
+
+ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Progress& progress) {
+  ShakeResult result;
+  result.point = PointName(options.point);
+
+  ClosedLoop loop(start);
+  const RobotModel& robot = loop.robot();
+  ContactModeTracker tracker(
+      {.enter_force = robot.spec().foot_force.enter, .leave_force = robot.spec().foot_force.leave});
+  const int settle_steps = static_cast<int>(std::lround(options.settle / loop.period()));
+  for (int step = 0; step < settle_steps; ++step) {
+    result.settled = loop.Step();
+    if (result.settled != LoopStatus::kRunning) return result;
+    const std::array<FootForce, 2> feet = ComputeFootForces(robot, *loop.data());
+    tracker.Update(feet[kLeft].normal, feet[kRight].normal, loop.period());
+  }
+  result.mode = tracker.mode();
+  Predict(loop, options, &result);
+
+  const int runs = static_cast<int>(options.forces.size()) * 6 + 1;
+  int done = 0;
+  const auto report = [&] {
+    ++done;
+    if (progress) progress(static_cast<double>(done) / runs);
+  };
+  const Hold still = PushAndHold(loop, Vector3d::Zero(), options);
+  result.settled = still.end;
+  result.sway = still.sway;
+  report();
+  if (still.end != LoopStatus::kRunning) return result;
+
+  for (const double force : options.forces) {
+    ShakeLevel level;
+    level.force = force;
+    for (int axis = 0; axis < 3; ++axis) {
+      for (const int sign : {0, 1}) {
+        const Vector3d f_W = (sign == 0 ? force : -force) * Vector3d::Unit(axis);
+        const Hold pushed = PushAndHold(loop, f_W, options);
+        (sign == 0 ? level.plus : level.minus).col(axis) = pushed.mean - still.mean;
+        level.end[axis][sign] = pushed.end;
+        report();
+      }
+    }
+    result.levels.push_back(level);
+  }
+  return result;
+}
+
+}  // namespace silc

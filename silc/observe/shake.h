@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "silc/observe/closed_loop.h"
+#include "silc/observe/run.h"
+#include "silc/stiffness/task_stiffness.h"
+
+namespace silc {
+
+struct ShakeOptions {
+  Push::Point point = Push::Point::kLeftHand;
+  std::vector<double> forces = {10, 20, 40};  // [N]
+  double settle = 4;                          // [s] standing before the first push
+  double ramp = 1.5;                          // [s] from zero to full force
+  double hold = 3;                            // [s] at full force
+  double window = 1;  // [s] at the end of the hold over which displacements are averaged
+};
+
+/// Displacement of the point per axis of push, at one force level. Each push starts from the same
+/// settled state and is compared with a twin that was not pushed, over the same window: drift and
+/// sway cancel.
+struct ShakeLevel {
+  double force = 0;  // [N]
+  /// Column k: displacement in W [m] for +force and −force along axis k. NaN when the robot fell.
+  Eigen::Matrix3d plus, minus;
+  std::array<std::array<LoopStatus, 2>, 3> end;  // [axis][+, −]
+
+  /// δx per N from the difference of both signs, which drops the even part of the response. [m/N]
+  Eigen::Matrix3d Compliance() const { return (plus - minus) / (2 * force); }
+  Eigen::Vector3d OneAxis() const;  ///< 1/C_ii [N/m]
+};
+
+/// What the mathematics says of the same moment. One column of the comparison.
+struct ShakePrediction {
+  std::string name;  // "K_s with gravity"
+  StiffnessStatus status = StiffnessStatus::kNotFinite;
+  Eigen::Vector3d one_axis;  // [N/m] 1/C_ii
+  Eigen::Matrix3d C_x;       // [m/N]
+};
+
+struct ShakeResult {
+  std::string point;  // "left hand"
+  LoopStatus settled = LoopStatus::kRunning;
+  ContactMode mode = ContactMode::kDoubleSupport;
+  ActionLoopRadius loop;  // of the policy at the settled moment
+  double sway = 0;        // [m] largest movement of the point in the unpushed twin's window
+  std::vector<ShakeLevel> levels;
+  /// PD alone, K₁, K_s, K_s with what gravity adds: from naive to complete.
+  std::vector<ShakePrediction> predictions;
+};
+
+/// Measures static stiffness at a point by pushing, and predicts it from the policy's Jacobians at
+/// the same moment. The loop's command should be to stand.
+ShakeResult Shake(const ClosedLoop& start,
+                  const ShakeOptions& options,
+                  const Progress& progress = {});
+
+}  // namespace silc

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "silc/base/check.h"
+
+namespace silc {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> Collect(const std::vector<Moment>& moments,
+                            const std::function<double(const Moment&)>& value) {
+  std::vector<double> values;
+  values.reserve(moments.size());
+  for (const Moment& moment : moments) values.push_back(value(moment));
+  return values;
+}
+
+PointSummary SummarizePoint(const ObservationRun& run,
+                            const std::string& name,
+                            const std::optional<Eigen::Vector3d>& budget,
+                            const std::function<const PointReading&(const Moment&)>& point) {
+  PointSummary summary;
+  summary.name = name;
+  summary.budget = budget.value_or(Eigen::Vector3d::Constant(kNan));
+  // readings that failed are NaN and drop out of the median
+  for (int axis = 0; axis < 3; ++axis) {
+    summary.one_axis[axis] =
+        Median(Collect(run.moments, [&](const Moment& m) { return point(m).one_axis[axis]; }));
+    summary.held[axis] =
+        Median(Collect(run.moments, [&](const Moment& m) { return point(m).K_x(axis, axis); }));
+  }
+  const std::vector<double> worst =
+      Collect(run.moments, [&](const Moment& m) { return point(m).worst; });
+  summary.worst_median = Median(worst);
+  summary.worst_p99 = Quantile(worst, 0.99);
+  return summary;
+}
+
+ModeSummary SummarizeMode(const std::vector<Moment>& moments, std::size_t total) {
+  ModeSummary summary;
+  summary.mode = moments.front().mode;
+  summary.moments = static_cast<int>(moments.size());
+  summary.share = static_cast<double>(moments.size()) / static_cast<double>(total);
+  const std::vector<double> sigma =
+      Collect(moments, [](const Moment& m) { return m.reading.quasi_static.sigma; });
+  const std::vector<double> worst =
+      Collect(moments, [](const Moment& m) { return m.reading.quasi_static.worst; });
+  int violations = 0;
+  double samples = 0, sample_violations = 0;
+  for (const Moment& moment : moments) {
+    if (moment.reading.quasi_static.status == StiffnessStatus::kOk) {
+      ++summary.judged;
+      violations += moment.reading.quasi_static.sigma > 1;
+    }
+    samples += moment.random_directions.samples;
+    sample_violations += moment.random_directions.violations;
+  }
+  summary.violations = summary.judged > 0 ? violations / static_cast<double>(summary.judged) : kNan;
+  summary.form_violations = samples > 0 ? sample_violations / samples : kNan;
+  summary.sigma_median = Median(sigma);
+  summary.sigma_p99 = Quantile(sigma, 0.99);
+  summary.worst_median = Median(worst);
+  summary.worst_p99 = Quantile(worst, 0.99);
+  summary.one_step_median =
+      Median(Collect(moments, [](const Moment& m) { return m.reading.one_step.sigma; }));
+  return summary;
+}
+
+}  // namespace
+
+double Quantile(std::vector<double> values, double p) {
+  SILC_CHECK(0 <= p && p <= 1);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return kNan;
+  std::sort(values.begin(), values.end());
+  const double position = p * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  const double part = position - static_cast<double>(below);
+  return values[below] * (1 - part) + values[above] * part;
+}
+
+double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
+
+RunSummary Summarize(const ObservationRun& run) {
+  RunSummary summary;
+  if (run.moments.empty()) return summary;
+
+  for (int i = 0; i < static_cast<int>(run.joints.size()); ++i) {
+    JointSummary joint;
+    joint.name = run.joints[i];
+    joint.kp = run.servo.kp[i];
+    joint.kd = run.servo.kd[i];
+    joint.one_step =
+        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_1(i, i); }));
+    joint.quasi_static =
+        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_s(i, i); }));
+    for (std::size_t k = 0; k < kDampingHz.size(); ++k) {
+      joint.damping[k] =
+          Median(Collect(run.moments, [&](const Moment& m) { return m.damping[k][i]; }));
+    }
+    summary.joints.push_back(joint);
+  }
+
+  const BudgetSpec& budget = run.budget.spec;
+  summary.points.push_back(
+      SummarizePoint(run, "centre of mass", budget.com, [](const Moment& m) -> const PointReading& {
+        return m.reading.com;
+      }));
+  for (const int hand : {kLeft, kRight}) {
+    summary.points.push_back(SummarizePoint(
+        run,
+        hand == kLeft ? "left hand" : "right hand",
+        budget.hand[hand],
+        [hand](const Moment& m) -> const PointReading& { return m.reading.hand[hand]; }));
+  }
+
+  std::map<ContactMode, std::vector<Moment>> by_mode;
+  for (const Moment& moment : run.moments) by_mode[moment.mode].push_back(moment);
+  for (const auto& [mode, moments] : by_mode) {
+    summary.modes.push_back(SummarizeMode(moments, run.moments.size()));
+  }
+  if (by_mode.size() > 1) summary.modes.push_back(SummarizeMode(run.moments, run.moments.size()));
+
+  const std::vector<double> radii =
+      Collect(run.moments, [](const Moment& m) { return m.reading.loop.rho; });
+  summary.loop_radius_median = Median(radii);
+  summary.loop_radius_max = Quantile(radii, 1);
+  for (const Moment& moment : run.moments) {
+    summary.saturation += moment.saturation / static_cast<double>(run.moments.size());
+  }
+
+  std::map<StiffnessStatus, int> missing;
+  for (const Moment& moment : run.moments) {
+    if (moment.reading.static_status != StiffnessStatus::kOk)
+      ++missing[moment.reading.static_status];
+  }
+  summary.missing.assign(missing.begin(), missing.end());
+  return summary;
+}
+
+}  // namespace silc
