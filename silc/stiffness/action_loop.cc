@@ -15,7 +15,11 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // A radius this close to one cannot be told from one: eigenvalues carry about nv·H·ε ≈ 1e-13, more
 // when they are defective.
 constexpr double kMargin = 1e-9;
-constexpr int kArnoldiSteps = 24;
+constexpr int kArnoldiSteps = 16;
+constexpr int kColdSteps =
+    48;                        // power steps that clear the fast modes out of a random start vector
+constexpr int kWarmSteps = 6;  // the same from the last call's vector
+constexpr double kRandomPart = 1e-3;
 constexpr int kBoundSteps = 6;
 
 }  // namespace
@@ -38,6 +42,11 @@ void ActionLoop::Resize(int frames) {
   hessenberg_.resize(steps + 1, steps);
   ritz_matrix_.resize(steps, steps);
   work_.resize(size);
+  random_.resize(size);
+  Rng rng(0x51c);  // any vector will do as long as it is the same one every time
+  for (int k = 0; k < size; ++k) random_[k] = rng.Uniform(-1, 1);
+  random_.normalize();
+  warm_ = false;
   schur_ = Eigen::RealSchur<Eigen::MatrixXd>(size);
   ritz_ = Eigen::EigenSolver<Eigen::MatrixXd>(steps);
 }
@@ -86,34 +95,44 @@ double ActionLoop::ProvenBound() {
   return std::numeric_limits<double>::infinity();
 }
 
+// krylov_.col(to) = companion · krylov_.col(from): the history shifts, the new action comes in
+// front.
+void ActionLoop::Advance(int from, int to) {
+  const Eigen::Index older = krylov_.rows() - nv_;
+  krylov_.col(to).tail(older) = krylov_.col(from).head(older);
+  krylov_.col(to).head(nv_).noalias() = blocks_ * krylov_.col(from);
+}
+
 // Largest Ritz value of the companion matrix in a Krylov space; true when it has settled clearly
 // inside the circle.
 bool ActionLoop::Arnoldi(double* rho) {
-  const int size = static_cast<int>(krylov_.rows());
   const int steps = static_cast<int>(hessenberg_.cols());
-  // any start vector will do as long as it is the same one every time
-  Rng rng(0x51c);
-  for (int k = 0; k < size; ++k) krylov_(k, 0) = rng.Uniform(-1, 1);
+  if (warm_) {
+    krylov_.col(0) += kRandomPart * random_;
+  } else {
+    krylov_.col(0) = random_;
+  }
+  for (int k = 0, count = warm_ ? kWarmSteps : kColdSteps; k < count; ++k) {
+    Advance(0, 1);
+    const double norm = krylov_.col(1).norm();
+    if (!(norm > 0)) break;  // nilpotent along this vector: Arnoldi will say so
+    krylov_.col(0) = krylov_.col(1) / norm;
+  }
   krylov_.col(0).normalize();
+  warm_ = true;
   hessenberg_.setZero();
 
   int used = steps;
   double next = 0;
   for (int j = 0; j < steps; ++j) {
-    // the companion matrix shifts the history and puts the new action in front
+    Advance(j, j + 1);
     auto v = krylov_.col(j + 1);
-    v.tail(size - nv_) = krylov_.col(j).head(size - nv_);
-    v.head(nv_).noalias() = blocks_ * krylov_.col(j);
-    // Gram and Schmidt twice: once loses orthogonality where it is needed
-    for (int pass = 0; pass < 2; ++pass) {
-      auto h = work_.head(j + 1);
-      h.noalias() = krylov_.leftCols(j + 1).transpose() * v;
-      v.noalias() -= krylov_.leftCols(j + 1) * h;
-      hessenberg_.col(j).head(j + 1) += h;
-    }
+    auto h = hessenberg_.col(j).head(j + 1);
+    h.noalias() = krylov_.leftCols(j + 1).transpose() * v;
+    v.noalias() -= krylov_.leftCols(j + 1) * h;
     next = v.norm();
     hessenberg_(j + 1, j) = next;
-    if (next < 1e-12 * hessenberg_.col(j).head(j + 1).norm()) {  // the space is invariant
+    if (!(next > 1e-12 * h.norm())) {  // the space is invariant
       used = j + 1;
       next = 0;
       break;
@@ -140,7 +159,7 @@ bool ActionLoop::Arnoldi(double* rho) {
     last = std::hypot(last, vectors(used - 1, twin));
     norm = std::hypot(norm, vectors.col(twin).norm());
   }
-  return *rho + 10 * next * last / norm < 1 - kMargin;
+  return *rho + 3 * next * last / norm < 1 - kMargin;
 }
 
 ActionLoopRadius ActionLoop::Schur() {

@@ -44,15 +44,17 @@ class ActionLoop {
   /// settled clearly inside the circle, else Exact().
   ///
   /// The bound: with T = Σ|A_i| and any d > 0, t = max_k (T d)_k/d_k < 1 proves ρ ≤ t^{1/H}.
-  /// The estimate is taken when ten times its Ritz residual still fits between it and the circle. A
-  /// start vector without any part along an unstable mode would fool it, which is why a tool that
-  /// has the time calls Exact().
+  /// The estimate begins where the last call left off, since a policy's Jacobians change slowly,
+  /// mixed with a little of a random vector, so that a new mode is found; it is taken when three
+  /// times its Ritz residual still fits between it and the circle. A tool that has the time calls
+  /// Exact().
   ActionLoopRadius Fast(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
  private:
   void Resize(int frames);
   bool Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
   double ProvenBound();
+  void Advance(int from, int to);
   bool Arnoldi(double* rho);
   ActionLoopRadius Schur();
 
@@ -64,7 +66,8 @@ class ActionLoop {
   Eigen::MatrixXd hessenberg_;   // (steps + 1) × steps
   Eigen::MatrixXd ritz_matrix_;  // steps × steps
   Eigen::MatrixXd absolute_;     // nv × nv         Σ|A_i|
-  Eigen::VectorXd direction_, image_, work_;
+  Eigen::VectorXd direction_, image_, work_, random_;
+  bool warm_ = false;  // krylov_.col(0) is left over from the last call
   Eigen::RealSchur<Eigen::MatrixXd> schur_;
   Eigen::EigenSolver<Eigen::MatrixXd> ritz_;
 };

@@ -101,7 +101,9 @@ void StiffnessObserver::ObserveJoints(const PolicyJacobians& policy) {
     reading_.loop = options_.exact_action_loop ? loop_.Exact(servo, policy, options_.torque_channel)
                                                : loop_.Fast(servo, policy, options_.torque_channel);
   }
-  if (reading_.static_status == StiffnessStatus::kOk) reading_.static_status = reading_.loop.status;
+  if (reading_.static_status == StiffnessStatus::kOk && options_.require_stable_loop) {
+    reading_.static_status = reading_.loop.status;
+  }
   if (reading_.static_status == StiffnessStatus::kOk) {
     reading_.K_s = static_.K;
   } else {

@@ -16,11 +16,12 @@ struct ObserverOptions {
   BudgetSpec budget;
   Condition condition = Condition::kDisc;
   int frames = 5;  ///< history of previous actions (or torques); a longer one allocates, once
-  bool torque_channel = true;      ///< (S3) with J_tau where the policy has it
-  bool gravity_channel = true;     ///< (S3) with J_g E where the policy has it
-  bool exact_action_loop = false;  ///< ActionLoop::Exact() at every observation: some 20 ms
-  int loop_every = 1;              ///< check the action loop at every k-th observation only
-  bool one_step_sigma = false;     ///< also hold K₁ against the budget
+  bool torque_channel = true;       ///< (S3) with J_tau where the policy has it
+  bool gravity_channel = true;      ///< (S3) with J_g E where the policy has it
+  bool exact_action_loop = false;   ///< ActionLoop::Exact() at every observation: some 20 ms
+  bool require_stable_loop = true;  ///< withhold K_s while the action loop is not proven stable
+  int loop_every = 1;               ///< check the action loop at every k-th observation only
+  bool one_step_sigma = false;      ///< also hold K₁ against the budget
 };
 
 /// One stiffness held against the budget. Values are NaN unless status is kOk.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/stiffness/action_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "silc/stiffness/test_support.h"
+
+namespace silc {
+namespace {
+
+using test::MatrixXd;
+using test::VectorXd;
+
+// The largest of the moduli, by running the recursion itself: growth per step once the start is
+// forgotten. Slow modes of nearly equal size leave a beat, hence the average over many steps.
+double SimulatedRadius(const std::vector<MatrixXd>& A, Rng* rng) {
+  const int n = static_cast<int>(A[0].rows());
+  std::vector<VectorXd> history;
+  for (std::size_t i = 0; i < A.size(); ++i) history.push_back(test::RandomMatrix(n, 1, rng));
+  constexpr int kForget = 3000, kCount = 3000;
+  double growth = 0;
+  for (int t = 0; t < kForget + kCount; ++t) {
+    VectorXd next = VectorXd::Zero(n);
+    for (std::size_t i = 0; i < A.size(); ++i) next += A[i] * history[i];
+    history.insert(history.begin(), next);
+    history.pop_back();
+    double norm = 0;
+    for (const VectorXd& a : history) norm += a.squaredNorm();
+    norm = std::sqrt(norm);
+    for (VectorXd& a : history) a /= norm;
+    if (t >= kForget) growth += std::log(norm) / kCount;
+  }
+  return std::exp(growth);
+}
+
+TEST(ActionLoop, ExactRadiusIsTheGrowthOfTheRecursion) {
+  Rng rng(11);
+  for (int trial = 0; trial < 6; ++trial) {
+    const int n = 4, frames = 1 + trial % 3;
+    PolicyJacobians policy;
+    for (int i = 0; i < frames; ++i) policy.J_a.push_back(test::RandomMatrix(n, n, &rng, 0.35));
+    ActionLoop loop(n, frames);
+    const ActionLoopRadius radius = loop.Exact(test::RandomServo(n, &rng), policy, true);
+    EXPECT_EQ(radius.method, ActionLoopMethod::kExact);
+    // the beat of a complex pair over 3000 steps is worth about 1/3000
+    EXPECT_NEAR(radius.rho, SimulatedRadius(policy.J_a, &rng), 2e-3) << "trial " << trial;
+    EXPECT_EQ(radius.status == StiffnessStatus::kOk, radius.rho < 1);
+  }
+}
+
+// What the policy sees as torque is made by its last action: that is feedback of the action too.
+TEST(ActionLoop, TorqueClosesTheLoopAsWell) {
+  Servo servo;
+  servo.kp.setConstant(1, 100);
+  servo.alpha.setConstant(1, 0.25);
+  PolicyJacobians policy;
+  policy.J_a = {MatrixXd::Constant(1, 1, 0.3)};
+  policy.J_tau = {MatrixXd::Constant(1, 1, 0.01)};
+  ActionLoop loop(1, 1);
+  EXPECT_NEAR(loop.Exact(servo, policy, true).rho, 0.3 + 0.01 * 25, 1e-12);
+  EXPECT_NEAR(loop.Exact(servo, policy, false).rho, 0.3, 1e-12);
+  policy.J_tau = {MatrixXd::Constant(1, 1, 0.03)};
+  EXPECT_EQ(loop.Exact(servo, policy, true).status, StiffnessStatus::kUnstableActionLoop);
+}
+
+// The bound is a proof: it may be far off, but never too small, and it never calls an unstable loop
+// stable.
+TEST(ActionLoop, FastNeverDisagreesWithExact) {
+  Rng rng(5);
+  int by_bound = 0, by_arnoldi = 0, by_schur = 0, unstable = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const int n = 6, frames = 3;
+    const double gain = rng.Uniform(0.02, 0.5);
+    PolicyJacobians policy;
+    for (int i = 0; i < frames; ++i) policy.J_a.push_back(test::RandomMatrix(n, n, &rng, gain));
+    const Servo servo = test::RandomServo(n, &rng);
+    ActionLoop loop(n, frames);
+    const ActionLoopRadius exact = loop.Exact(servo, policy, true),
+                           fast = loop.Fast(servo, policy, true);
+    EXPECT_EQ(fast.status, exact.status) << "trial " << trial << " rho " << exact.rho;
+    switch (fast.method) {
+      case ActionLoopMethod::kBound:
+        ++by_bound;
+        EXPECT_GE(fast.rho, exact.rho * (1 - 1e-12));
+        EXPECT_LT(fast.rho, 1);
+        break;
+      case ActionLoopMethod::kArnoldi:
+        ++by_arnoldi;
+        EXPECT_NEAR(fast.rho, exact.rho, 0.5 * (1 - exact.rho));
+        break;
+      case ActionLoopMethod::kExact:
+        ++by_schur;
+        EXPECT_EQ(fast.rho, exact.rho);
+        break;
+      case ActionLoopMethod::kNone:
+        FAIL();
+    }
+    unstable += exact.status == StiffnessStatus::kUnstableActionLoop;
+  }
+  // every way was taken, or this test shows less than it says
+  EXPECT_GT(by_bound, 5);
+  EXPECT_GT(by_arnoldi, 5);
+  EXPECT_GT(by_schur, 5);
+  EXPECT_GT(unstable, 20);
+}
+
+// The estimate starts where it left off; a mode that was not there before must still be found.
+TEST(ActionLoop, AWarmStartDoesNotHideANewUnstableMode) {
+  Rng rng(8);
+  const int n = 29, frames = 5;
+  const Servo servo = test::RandomServo(n, &rng);
+  ActionLoop loop(n, frames);
+  PolicyJacobians policy;
+  for (int i = 0; i < frames; ++i) policy.J_a.push_back(test::RandomMatrix(n, n, &rng, 0.01));
+  policy.J_a[0].diagonal().setLinSpaced(0.9, -0.5);
+  for (int step = 0; step < 20; ++step) {
+    EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kOk);
+  }
+  const VectorXd mode = test::RandomMatrix(n, 1, &rng).normalized();
+  policy.J_a[0] += 1.1 * mode * mode.transpose();
+  EXPECT_EQ(loop.Exact(servo, policy, true).status, StiffnessStatus::kUnstableActionLoop);
+  EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kUnstableActionLoop);
+}
+
+TEST(ActionLoop, AnIntegratorIsNotStable) {
+  PolicyJacobians policy;
+  policy.J_a = {MatrixXd::Identity(3, 3)};
+  Rng rng(1);
+  ActionLoop loop(3, 1);
+  const Servo servo = test::RandomServo(3, &rng);
+  EXPECT_EQ(loop.Exact(servo, policy, true).status, StiffnessStatus::kUnstableActionLoop);
+  EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kUnstableActionLoop);
+}
+
+TEST(ActionLoop, NoPreviousActionsMeansNoLoop) {
+  Rng rng(1);
+  ActionLoop loop(3, 1);
+  const ActionLoopRadius radius = loop.Fast(test::RandomServo(3, &rng), {}, true);
+  EXPECT_EQ(radius.status, StiffnessStatus::kOk);
+  EXPECT_EQ(radius.method, ActionLoopMethod::kNone);
+}
+
+TEST(ActionLoop, NanIsToldAndALongerHistoryIsTaken) {
+  Rng rng(1);
+  ActionLoop loop(3, 1);
+  const Servo servo = test::RandomServo(3, &rng);
+  PolicyJacobians policy = test::RandomPolicy(3, 4, &rng);
+  EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kOk);
+  policy.J_a[3](1, 1) = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kNotFinite);
+  EXPECT_EQ(loop.Exact(servo, policy, true).status, StiffnessStatus::kNotFinite);
+}
+
+}  // namespace
+}  // namespace silc
