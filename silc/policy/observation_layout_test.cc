@@ -1,1 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "silc/policy/observation_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "silc/base/error.h"
+#include "silc/policy/test_networks.h"
+
+namespace silc {
+namespace {
+
+TEST(ObservationLayout, WidthsAddUp) {
+  const ObservationLayout layout = ThreeJointLayout();
+  layout.Validate("test");
+  std::vector<int> widths;
+  for (const ObservationTerm& term : layout.terms) widths.push_back(TermWidth(layout, term));
+  // actions, omega, twist, pos, vel, torque of two joints, gravity, reference of one
+  EXPECT_EQ(widths, (std::vector<int>{3, 3, 3, 3, 3, 2, 3, 1}));
+  EXPECT_EQ(ObservationWidth(layout), 3 * 21);
+}
+
+TEST(ObservationLayout, EverySourceHasAName) {
+  EXPECT_EQ(TermSourceNames().size(), static_cast<std::size_t>(TermSource::kConstant) + 1);
+  EXPECT_STREQ(TermSourceName(TermSource::kJointPos), "joint_pos");
+  EXPECT_STREQ(TermSourceName(TermSource::kConstant), "constant");
+}
+
+TEST(ObservationLayout, DescriptionListsTermsWidthsAndPlaces) {
+  ObservationLayout layout = ThreeJointLayout();
+  layout.terms.resize(2);
+  EXPECT_EQ(DescribeTerms(layout),
+            "  actions: 3, from 0 of the frame\n"
+            "  omega: 3, from 3 of the frame\n"
+            "  frame: 6 × 3 frames\n"
+            "  together: 18");
+  layout.order = FrameOrder::kTermMajor;
+  EXPECT_EQ(DescribeTerms(layout),
+            "  actions: 3 × 3 frames, from 0\n"
+            "  omega: 3 × 3 frames, from 9\n"
+            "  together: 18");
+}
+
+std::string ErrorOf(const std::function<void(ObservationLayout*)>& spoil) {
+  ObservationLayout layout = ThreeJointLayout();
+  spoil(&layout);
+  try {
+    layout.Validate("p");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ObservationLayout, MistakesNameTheKey) {
+  EXPECT_EQ(ErrorOf([](auto*) {}), "no error");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->control_dt = 0; }),
+            "p: control_dt: 0.000000 s must be in (0, 1]");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->default_pose.pop_back(); }),
+            "p: default_pose: 2 numbers for 3 joints");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->joints[1] = "b"; }), "p: joints: 'b' is listed twice");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->kd.clear(); }), "p: kp, kd: give both or none");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->action.joints[0] = "cc"; }),
+            "p: action.joints: 'cc' is not a joint of the layout; did you mean c, b or a?");
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->action.scale = {1, 2};
+            }),
+            "p: action.scale: 2 numbers for 3 actions; give one, or one per action");
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->terms[3].scale = {1, 2};
+            }),
+            "p: terms.pos.scale: 2 numbers for 3 elements; give one, or one per element");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].joints = {"a"}; }),
+            "p: terms.omega.joints: base_ang_vel has no joints");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].name = "actions"; }),
+            "p: terms.actions: is listed twice");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].minus_default = true; }),
+            "p: terms.omega.minus_default: is for joint_pos and ref_joint_pos");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].source = TermSource::kPhaseSin; }),
+            "p: terms.omega: needs a clock: with period and offsets");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].history = 2; }),
+            "p: terms.omega.history: frames are kept whole; use order: term_major for different "
+            "histories");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->history = 0; }), "p: history: 0 must be in [1, 1000]");
+}
+
+TEST(MapJoints, FindsByNameAndSuggestsNearOnes) {
+  const std::vector<std::string> robot = {"left_knee_joint", "right_knee_joint", "waist_yaw_joint"};
+  EXPECT_EQ(MapJoints({"waist_yaw_joint", "left_knee_joint"}, robot, "p"),
+            (std::vector<int>{2, 0}));
+  try {
+    MapJoints({"left_kneee_joint"}, robot, "p");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what())
+                  .rfind("p: joint 'left_kneee_joint' is not one of the robot's 3 joints; did you "
+                         "mean left_knee_joint",
+                         0),
+              0u)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace silc
