@@ -55,7 +55,8 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
     const ContactKinematics& contact = observer_.contact();
     if (ComputeReducedBudget(options_.budget.spec, servo_, contact, &budget) ==
         StiffnessStatus::kOk) {
-      const JointMatrix K_z = contact.N.transpose() * moment.reading.K_s * contact.N;
+      JointMatrix K_z = moment.reading.K_s;
+      if (contact.closed) K_z = contact.N.transpose() * moment.reading.K_s * contact.N;
       Rng rng(options_.seed, 0, count_);
       moment.random_directions = TestQuadraticForm(K_z, budget.M, options_.random_directions, &rng);
     }

@@ -72,7 +72,8 @@ Panel PointPanel(const ObservationRun& run,
   }
   if (budget) {
     for (int axis = 0; axis < 3; ++axis) {
-      panel.levels.push_back({axis == 0 ? "budget" : "", (*budget)[axis], kBudgetColor});
+      panel.levels.push_back(
+          {fmt::format("budget {}", kAxes[axis]), (*budget)[axis], kAxisColor[axis]});
     }
   }
   return panel;

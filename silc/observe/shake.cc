@@ -105,13 +105,10 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
     if (status == StiffnessStatus::kOk) prediction.status = contact_status;
     if (prediction.status == StiffnessStatus::kOk) {
       TaskStiffness task;
-      const ConstMatrix N_ref(contact.N), K_ref(K);
-      if (H != nullptr) {
-        const ConstMatrix H_ref(*H);
-        prediction.status = ComputeTaskStiffness(J, K_ref, &N_ref, &H_ref, &task);
-      } else {
-        prediction.status = ComputeTaskStiffness(J, K_ref, &N_ref, nullptr, &task);
-      }
+      const ConstMatrix N(contact.N);
+      const ConstMatrix added(H != nullptr ? *H : K);
+      prediction.status = ComputeTaskStiffness(
+          J, K, contact.closed ? &N : nullptr, H != nullptr ? &added : nullptr, &task);
       if (prediction.status == StiffnessStatus::kOk) {
         prediction.one_axis = task.one_axis;
         prediction.C_x = task.C_x;

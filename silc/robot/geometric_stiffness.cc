@@ -46,13 +46,14 @@ class StandingManifold {
     for (const int foot : {kLeft, kRight})
       foot_0_[foot] = SitePose(*scratch_, robot.foot_site()[foot]);
     stance_ = contact.mode == ContactMode::kRightSupport ? kRight : kLeft;
+    N_ = contact.closed ? MatrixXd(contact.N) : MatrixXd::Identity(q_.size(), q_.size());
     // any complement of N that the closing constraint can see serves to put the second foot back
     if (contact.closed) R_ = contact.J_c.transpose();
   }
 
   // Moves to q(z) and returns ∂V/∂z there; false when the second foot cannot be put back.
   bool Gradient(const VectorXd& z, const VectorXd& tau_0, VectorXd* gradient) {
-    q_ = q_0_ + contact_.N * z;
+    q_ = q_0_ + N_ * z;
     Place();
     if (contact_.closed) {
       constexpr double kClosed = 1e-12;  // [m, rad] far under what a probe of 1e-4 rad moves
@@ -73,13 +74,13 @@ class StandingManifold {
     VectorXd joints =
         full.tail(robot_.num_joints()) + moved_.B.transpose() * full.head<6>() - tau_0;
     // q(z) = q_0 + N z + R y(z) with the chain kept closed: ∂q/∂z = N − R (J_c R)⁻¹ J_c N
-    MatrixXd tangent = contact_.N;
-    if (contact_.closed) {
-      tangent -= R_ * (moved_.J_c * R_).lu().solve(moved_.J_c * contact_.N);
-    }
+    MatrixXd tangent = N_;
+    if (contact_.closed) tangent -= R_ * (moved_.J_c * R_).lu().solve(moved_.J_c * N_);
     *gradient = tangent.transpose() * joints;
     return gradient->allFinite();
   }
+
+  const MatrixXd& N() const { return N_; }
 
  private:
   // Joints at q_, base such that the stance foot is where it was; kinematics and (S5) brought up to
@@ -112,6 +113,7 @@ class StandingManifold {
   VectorXd q_0_, q_;
   Isometry3d foot_0_[2];
   int stance_ = kLeft;
+  MatrixXd N_;               // nv × nz, the motions the contacts leave
   MatrixXd R_;               // nv × 6
   ContactKinematics moved_;  // at the pose last placed
 };
@@ -124,7 +126,7 @@ StiffnessStatus ComputeGeometricStiffness(const RobotModel& robot,
                                           const ContactKinematics& contact,
                                           JointMatrix* H) {
   const int n = robot.num_joints();
-  SILC_CHECK(tau_0.size() == n && contact.N.rows() == n);
+  SILC_CHECK(tau_0.size() == n && contact.B.cols() == n);
   if (!tau_0.allFinite()) return StiffnessStatus::kNotFinite;
   if (contact.mode == ContactMode::kFlight) {
     H->setZero(n, n);
@@ -135,11 +137,12 @@ StiffnessStatus ComputeGeometricStiffness(const RobotModel& robot,
   // 1e-8
   const double step = 1e-4;  // [rad] of the largest joint motion in a probe
   StandingManifold manifold(robot, data, contact);
-  const int nz = static_cast<int>(contact.N.cols());
+  const MatrixXd& N = manifold.N();
+  const int nz = static_cast<int>(N.cols());
   MatrixXd H_z(nz, nz);
   VectorXd up, down;
   for (int k = 0; k < nz; ++k) {
-    const double h = step / contact.N.col(k).cwiseAbs().maxCoeff();
+    const double h = step / N.col(k).cwiseAbs().maxCoeff();
     if (!manifold.Gradient(h * VectorXd::Unit(nz, k), tau_0, &up) ||
         !manifold.Gradient(-h * VectorXd::Unit(nz, k), tau_0, &down)) {
       return StiffnessStatus::kNoConvergence;
@@ -147,7 +150,6 @@ StiffnessStatus ComputeGeometricStiffness(const RobotModel& robot,
     H_z.col(k) = (up - down) / (2 * h);
   }
   // spread back over the joints: N⁺ᵀ H_z N⁺ has Nᵀ H N = H_z
-  const MatrixXd N = contact.N;
   const MatrixXd N_pinv = (N.transpose() * N).ldlt().solve(N.transpose());
   *H = N_pinv.transpose() * ((H_z + H_z.transpose()) / 2) * N_pinv;
   return StiffnessStatus::kOk;

@@ -290,6 +290,7 @@ RobotModel RobotModel::FromSpec(RobotSpec spec, const LoadOptions& options) {
   MjSpecPtr mjcf(mj_parseXML(spec.model_file.c_str(), nullptr, error, sizeof(error)));
   if (!mjcf) throw ConfigError(spec.model_file + ": " + error);
   mjcf->option.timestep = spec.physics_period;
+  if (options.firm_contacts) mjcf->option.impratio = 100;
   ChooseFootGeoms(spec, mjcf.get());
   MakeScene(options, mjcf.get());
   if (!options.visuals && mjs_discardVisual(mjcf.get(), nullptr) < 0) {
