@@ -467,6 +467,7 @@ void TakeHolosomaGains(const Metadata& metadata,
          std::to_string(names.size()) + " joints, layout '" + layout->name + "' has " +
              std::to_string(layout->joints.size()));
   }
+  std::vector<double> layout_kp, layout_kd;
   for (const std::string& joint : layout->joints) {
     const auto at = std::find(names.begin(), names.end(), joint);
     if (at == names.end()) {
@@ -476,9 +477,11 @@ void TakeHolosomaGains(const Metadata& metadata,
                DidYouMean(joint, names));
     }
     const auto i = static_cast<std::size_t>(at - names.begin());
-    layout->kp.push_back(kp[i]);
-    layout->kd.push_back(kd[i]);
+    layout_kp.push_back(kp[i]);
+    layout_kd.push_back(kd[i]);
   }
+  layout->kp = std::move(layout_kp);
+  layout->kd = std::move(layout_kd);
   layout->Validate(place + ": layout '" + layout->name + "'");
 }
 
