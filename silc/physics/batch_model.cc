@@ -11,6 +11,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
+#include "silc/physics/fields.h"
 
 namespace silc {
 namespace {
@@ -53,7 +54,6 @@ class Compiler {
       MakeActuators();
       MakeContacts();
       MakeOutputs();
-      LinkTree();
     }
     if (!problems_.empty()) {
       std::string text = "the batch stepper cannot run this model:";
@@ -61,6 +61,7 @@ class Compiler {
       text += "\nChange the model, or run it with --backend mujoco.";
       throw ConfigError(text);
     }
+    LinkTree();
     return std::move(out_);
   }
 
@@ -622,30 +623,34 @@ class Compiler {
     };
     if (!room("feet", options_.feet.size(), kMaxFeet) ||
         !room("imus", options_.imus.size(), kMaxImus) ||
+        !room("frames", options_.frames.size(), kMaxFrames) ||
         !room("pushes", options_.pushes.size(), kMaxPushes)) {
       return;
     }
     out_.feet = options_.feet;
     out_.imus = options_.imus;
+    out_.frames = options_.frames;
     out_.pushes = options_.pushes;
     for (const std::string& name : options_.feet) {
       const int id = FindNamed(mjOBJ_BODY, name, "foot");
-      if (id >= 0 && out_.bodies[id].link < 0) Refuse("foot '" + name + "'", "does not move");
-      ++step.num_feet;
-    }
-    for (const std::string& name : options_.imus) {
-      const int id = FindNamed(mjOBJ_SITE, name, "imu");
       if (id < 0) continue;
+      if (out_.bodies[id].link < 0) Refuse("foot '" + name + "'", "does not move");
+      step.foot_link[step.num_feet++] = out_.bodies[id].link;
+    }
+    const auto add_site = [&](const std::string& name,
+                              const char* role,
+                              SiteConstants<double>* site) {
+      const int id = FindNamed(mjOBJ_SITE, name, role);
+      if (id < 0) return;
       const BatchBody& body = out_.bodies[m_.site_bodyid[id]];
-      if (body.link < 0) {
-        Refuse("imu '" + name + "'", "does not move");
-        continue;
-      }
-      const Matrix3d R_LB = Orientation(body);
-      ImuConstants<double>& imu = step.imu[step.num_imus++];
-      imu.link = body.link;
-      StoreVector(Position(body) + R_LB * ToVector(m_.site_pos + 3 * id), imu.p_LS);
-      StoreMatrix(R_LB * ToRotation(m_.site_quat + 4 * id), imu.R_LS);
+      if (body.link < 0) Refuse(std::string(role) + " '" + name + "'", "does not move");
+      site->link = body.link;
+      StoreVector(Position(body) + Orientation(body) * ToVector(m_.site_pos + 3 * id), site->p_LS);
+      StoreMatrix(Orientation(body) * ToRotation(m_.site_quat + 4 * id), site->R_LS);
+    };
+    for (const std::string& name : options_.imus) add_site(name, "imu", &step.imu[step.num_imus++]);
+    for (const std::string& name : options_.frames) {
+      add_site(name, "frame", &step.frame[step.num_frames++]);
     }
     for (const std::string& name : options_.pushes) {
       const int id = FindNamed(mjOBJ_BODY, name, "push");
@@ -781,6 +786,25 @@ std::vector<double> LinkInertias(const BatchModel& model,
   return out;
 }
 
+std::vector<double> DefaultRow(const BatchModel& model) {
+  const StepModel<double>& s = model.step;
+  const FieldLayout layout = MakeLayout(s);
+  std::vector<double> row(layout.size, 0.0);
+  const auto put = [&](Field field, const std::vector<double>& values) {
+    SILC_CHECK(static_cast<int>(values.size()) == FieldWidth(s, field));
+    std::copy(values.begin(), values.end(), row.begin() + layout.offset[static_cast<int>(field)]);
+  };
+  put(Field::kQpos, model.qpos0);
+  put(Field::kKp, model.default_kp);
+  put(Field::kKd, model.default_kd);
+  put(Field::kInertia, LinkInertias(model));
+  std::vector<double> armature;
+  for (int b = 0; b < s.num_links; ++b) armature.push_back(s.link[b].armature);
+  put(Field::kArmature, armature);
+  put(Field::kFriction, {1.0});
+  return row;
+}
+
 namespace {
 SoftRow<float> ToFloat(const SoftRow<double>& r) {
   const auto f = [](double x) { return static_cast<float>(x); };
@@ -809,7 +833,9 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
   o.num_actuators = m.num_actuators;
   o.num_feet = m.num_feet;
   o.num_imus = m.num_imus;
+  o.num_frames = m.num_frames;
   o.num_pushes = m.num_pushes;
+  std::copy_n(m.foot_link, kMaxFeet, o.foot_link);
   o.nq = m.nq;
   o.nv = m.nv;
   o.has_friction = m.has_friction;
@@ -879,11 +905,13 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
   for (int i = 0; i < m.num_actuators; ++i) {
     o.actuator[i] = {m.actuator[i].link, f(m.actuator[i].low), f(m.actuator[i].high)};
   }
-  for (int i = 0; i < m.num_imus; ++i) {
-    o.imu[i].link = m.imu[i].link;
-    ToFloat(m.imu[i].p_LS, o.imu[i].p_LS);
-    ToFloat(m.imu[i].R_LS, o.imu[i].R_LS);
-  }
+  const auto site = [](const SiteConstants<double>& a, SiteConstants<float>* b) {
+    b->link = a.link;
+    ToFloat(a.p_LS, b->p_LS);
+    ToFloat(a.R_LS, b->R_LS);
+  };
+  for (int i = 0; i < m.num_imus; ++i) site(m.imu[i], &o.imu[i]);
+  for (int i = 0; i < m.num_frames; ++i) site(m.frame[i], &o.frame[i]);
   for (int i = 0; i < m.num_pushes; ++i) {
     o.push[i].link = m.push[i].link;
     ToFloat(m.push[i].p_LC, o.push[i].p_LC);

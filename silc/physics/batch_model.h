@@ -14,6 +14,7 @@ namespace silc {
 struct BatchModelOptions {
   std::vector<std::string> feet;    // bodies whose contact force is reported
   std::vector<std::string> imus;    // sites with gyro and accelerometer
+  std::vector<std::string> frames;  // sites whose pose, velocity and Jacobian may be asked for
   std::vector<std::string> pushes;  // bodies that may be pushed
   double max_speed = 1000;          // |q̇| of a robot that has lost its mind     [rad/s or m/s]
   double max_distance = 10000;      // the same for the base's position            [m]
@@ -37,7 +38,7 @@ struct BatchModel {
   std::vector<std::string> actuators;          // names, in MuJoCo's order
   std::vector<double> default_kp, default_kd;  // nu; from position actuators, 0 for motors
   std::vector<double> qpos0;                   // nq
-  std::vector<std::string> feet, imus, pushes;
+  std::vector<std::string> feet, imus, frames, pushes;
 };
 
 /// Compiles an mjModel. Throws ConfigError that lists everything the stepper cannot do, each with
@@ -58,6 +59,10 @@ void RemoveSelfCollision(mjModel* model);
 std::vector<double> LinkInertias(const BatchModel& model,
                                  const std::vector<double>& mass = {},
                                  const std::vector<double>& com = {});
+
+/// One robot's fields (fields.h) as the model has them: qpos0, at rest, nominal parameters and
+/// gains.
+std::vector<double> DefaultRow(const BatchModel& model);
 
 /// The same constants in single precision.
 StepModel<float> ToFloat(const StepModel<double>& model);

@@ -143,7 +143,10 @@ SILC_HD Lanes<N> Abs(Lanes<N> a) {
 template <int N>
 SILC_HD Lanes<N> Sqrt(Lanes<N> a) {
 #ifdef __AVX512F__
-  if constexpr (N == 16) return {(typename VectorOf<N>::Float)_mm512_sqrt_ps((__m512)a.v)};
+  // the masked form: g++ 12 warns about an uninitialised operand inside the plain one
+  if constexpr (N == 16) {
+    return {(typename VectorOf<N>::Float)_mm512_maskz_sqrt_ps(0xffff, (__m512)a.v)};
+  }
 #endif
 #ifdef __AVX__
   if constexpr (N == 8) return {(typename VectorOf<N>::Float)_mm256_sqrt_ps((__m256)a.v)};
@@ -188,9 +191,10 @@ SILC_HD void SetLane(Lanes<N>* a, int i, float value) {
 }
 #endif
 
+/// NaN stays NaN: the order of the operands matters.
 template <class Real>
 SILC_HD Real Clamp(Real x, Real low, Real high) {
-  return Min(Max(x, low), high);
+  return Min(high, Max(low, x));
 }
 
 SILC_HD void SinCos(double x, double* s, double* c) {

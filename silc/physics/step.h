@@ -65,26 +65,6 @@ struct RobotData {
   Column<Real> imu;         // 6 per site: gyro [rad/s], accelerometer [m/s²], in the site's frame
 };
 
-/// Why a robot was frozen.
-enum Fault : int { kFaultNone = 0, kFaultNotFinite = 1, kFaultAbsurd = 2 };
-
-struct StepOptions {
-  int max_iterations = 20;  // of Newton's method
-  int line_search = 6;      // evaluations of the slope per iteration
-  double tolerance = 0;     // stop when dᵀHd · inertia_scale falls below
-};
-
-/// What a step cost; sums over steps and lanes.
-struct StepCounts {
-  long steps = 0;             // robots × steps
-  long groups = 0;            // vector × steps
-  long iterations = 0;        // Newton iterations that a robot needed
-  long group_iterations = 0;  // iterations executed, the slowest robot of each vector
-  long contacts = 0;          // contact points in touch
-  long unconverged = 0;       // robots that ran out of iterations
-  long live_links = 0;        // links in Newton, over groups
-};
-
 template <class Real>
 struct LinkFrame {
   Rotation<Real> R;    // R_WL
@@ -156,6 +136,79 @@ SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
   return Real(row.dmin) + y * Real(row.dmax - row.dmin);
 }
 
+/// (D2) Moves a frame from link b's parent to link b and writes the joint's motion S. `frame` holds
+/// link b − 1 on entry, which is the parent unless the tree branches there.
+template <class Real, class Work, class T>
+SILC_HD void PlaceLink(const StepModel<T>& model,
+                       const RobotData<Real>& robot,
+                       int b,
+                       Work& work,
+                       LinkFrame<Real>* at) {
+  const Real zero(0);
+  const LinkConstants<T>& link = model.link[b];
+  LinkFrame<Real>& frame = *at;
+  if (link.parent < 0) {
+    // O: the free body's origin, or the root's place at zero joint position
+    frame.p = {zero, zero, zero};
+    frame.v = {{zero, zero, zero}, {zero, zero, zero}};
+    frame.bias = {{zero, zero, zero},
+                  {Real(-model.gravity[0]), Real(-model.gravity[1]), Real(-model.gravity[2])}};
+  }
+  if (link.joint == JointKind::kFree) {
+    const int k = link.qpos + 3, v = link.dof + 3;
+    Real q0 = robot.qpos[k], q1 = robot.qpos[k + 1], q2 = robot.qpos[k + 2], q3 = robot.qpos[k + 3];
+    const Real s = Real(1) / Sqrt(q0 * q0 + q1 * q1 + q2 * q2 + q3 * q3);
+    q0 = q0 * s;
+    q1 = q1 * s;
+    q2 = q2 * s;
+    q3 = q3 * s;
+    const Real one(1), two(2);
+    frame.R.col[0] = {
+        one - two * (q2 * q2 + q3 * q3), two * (q1 * q2 + q0 * q3), two * (q1 * q3 - q0 * q2)};
+    frame.R.col[1] = {
+        two * (q1 * q2 - q0 * q3), one - two * (q1 * q1 + q3 * q3), two * (q2 * q3 + q0 * q1)};
+    frame.R.col[2] = {
+        two * (q1 * q3 + q0 * q2), two * (q2 * q3 - q0 * q1), one - two * (q1 * q1 + q2 * q2)};
+    frame.v.ang = frame.R.col[0] * robot.qvel[v] + frame.R.col[1] * robot.qvel[v + 1] +
+                  frame.R.col[2] * robot.qvel[v + 2];
+    return;
+  }
+  if (link.parent < 0) {
+    SILC_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      frame.R.col[k] = {Real(link.R_PL[k]), Real(link.R_PL[3 + k]), Real(link.R_PL[6 + k])};
+    }
+  } else {
+    if (link.parent != b - 1) frame = work.frame[link.parent];
+    frame.p = frame.p + Rotate(frame.R, link.p_PL[0], link.p_PL[1], link.p_PL[2]);
+    if (link.rotated) {
+      const Rotation<Real> R = frame.R;
+      SILC_UNROLL
+      for (int k = 0; k < 3; ++k) {
+        frame.R.col[k] = Rotate(R, link.R_PL[k], link.R_PL[3 + k], link.R_PL[6 + k]);
+      }
+    }
+  }
+  LinkWork<Real>& w = work.link[b];
+  const Real q = robot.qpos[link.qpos] - Real(link.q0), qd = robot.qvel[link.dof];
+  const int i0 = link.axis, i1 = i0 == 2 ? 0 : i0 + 1, i2 = i1 == 2 ? 0 : i1 + 1;
+  const Vec3<Real> axis = frame.R.col[i0];
+  if (link.joint == JointKind::kHinge) {
+    Real s, c;
+    SinCos(q, &s, &c);
+    const Vec3<Real> y = frame.R.col[i1], z = frame.R.col[i2];
+    frame.R.col[i1] = y * c + z * s;
+    frame.R.col[i2] = z * c - y * s;
+    w.S = {axis, Cross(frame.p, axis)};
+  } else {
+    frame.p = frame.p + axis * q;
+    w.S = {{zero, zero, zero}, axis};
+  }
+  const Spatial<Real> joint_v = w.S * qd;
+  frame.v = frame.v + joint_v;
+  frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
+}
+
 /// (D2) Poses, velocities, bias forces and servo torques, root to leaves.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
@@ -163,79 +216,19 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
                                  int substep,
                                  Work& work) {
   const Real zero(0);
-  const Spatial<Real> rest_bias = {
-      {zero, zero, zero},
-      {Real(-model.gravity[0]), Real(-model.gravity[1]), Real(-model.gravity[2])}};
   const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
-  LinkFrame<Real> frame;  // carried down a chain; reloaded where the tree branches
+  LinkFrame<Real> frame = {};  // carried down a chain
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    if (link.joint == JointKind::kFree) {
-      const int k = link.qpos + 3, v = link.dof + 3;
-      Real q0 = robot.qpos[k], q1 = robot.qpos[k + 1], q2 = robot.qpos[k + 2],
-           q3 = robot.qpos[k + 3];
-      const Real s = Real(1) / Sqrt(q0 * q0 + q1 * q1 + q2 * q2 + q3 * q3);
-      q0 = q0 * s;
-      q1 = q1 * s;
-      q2 = q2 * s;
-      q3 = q3 * s;
-      const Real one(1), two(2);
-      frame.R.col[0] = {
-          one - two * (q2 * q2 + q3 * q3), two * (q1 * q2 + q0 * q3), two * (q1 * q3 - q0 * q2)};
-      frame.R.col[1] = {
-          two * (q1 * q2 - q0 * q3), one - two * (q1 * q1 + q3 * q3), two * (q2 * q3 + q0 * q1)};
-      frame.R.col[2] = {
-          two * (q1 * q3 + q0 * q2), two * (q2 * q3 - q0 * q1), one - two * (q1 * q1 + q2 * q2)};
-      frame.p = {zero, zero, zero};
-      frame.v.ang = frame.R.col[0] * robot.qvel[v] + frame.R.col[1] * robot.qvel[v + 1] +
-                    frame.R.col[2] * robot.qvel[v + 2];
-      frame.v.lin = {zero, zero, zero};
-      frame.bias = rest_bias;
-      w.tau = zero;
-      w.damping = Real(link.damping);
-      w.diagonal = robot.armature[b];
-    } else {
-      if (link.parent < 0) {
-        frame.R.col[0] = {Real(link.R_PL[0]), Real(link.R_PL[3]), Real(link.R_PL[6])};
-        frame.R.col[1] = {Real(link.R_PL[1]), Real(link.R_PL[4]), Real(link.R_PL[7])};
-        frame.R.col[2] = {Real(link.R_PL[2]), Real(link.R_PL[5]), Real(link.R_PL[8])};
-        frame.p = {zero, zero, zero};  // O is the root's place at zero joint position
-        frame.v = {{zero, zero, zero}, {zero, zero, zero}};
-        frame.bias = rest_bias;
-      } else {
-        if (link.parent != b - 1) frame = work.frame[link.parent];
-        frame.p = frame.p + Rotate(frame.R, link.p_PL[0], link.p_PL[1], link.p_PL[2]);
-        if (link.rotated) {
-          const Rotation<Real> R = frame.R;
-          SILC_UNROLL
-          for (int k = 0; k < 3; ++k) {
-            frame.R.col[k] = Rotate(R, link.R_PL[k], link.R_PL[3 + k], link.R_PL[6 + k]);
-          }
-        }
-      }
+    PlaceLink<Real>(model, robot, b, work, &frame);
+    w.tau = zero;
+    w.damping = Real(link.damping);
+    w.diagonal = robot.armature[b];
+    if (link.joint != JointKind::kFree) {
       const Real q = robot.qpos[link.qpos], qd = robot.qvel[link.dof];
-      const int i0 = link.axis, i1 = i0 == 2 ? 0 : i0 + 1, i2 = i1 == 2 ? 0 : i1 + 1;
-      const Vec3<Real> axis = frame.R.col[i0];
-      if (link.joint == JointKind::kHinge) {
-        Real s, c;
-        SinCos(q - Real(link.q0), &s, &c);
-        const Vec3<Real> y = frame.R.col[i1], z = frame.R.col[i2];
-        frame.R.col[i1] = y * c + z * s;
-        frame.R.col[i2] = z * c - y * s;
-        w.S = {axis, Cross(frame.p, axis)};
-      } else {
-        frame.p = frame.p + axis * (q - Real(link.q0));
-        w.S = {{zero, zero, zero}, axis};
-      }
-      const Spatial<Real> joint_v = w.S * qd;
-      frame.v = frame.v + joint_v;
-      frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
-
       // passive forces, and the servo (S1)
       w.tau = Real(link.stiffness) * (Real(link.spring_ref) - q) - Real(link.damping) * qd;
-      w.damping = Real(link.damping);
-      w.diagonal = robot.armature[b];
       if (link.actuator >= 0) {
         const int u = link.actuator;
         const Real low(model.actuator[u].low), high(model.actuator[u].high);
@@ -308,6 +301,7 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
                                    const RobotData<Real>& robot,
                                    Work& work) {
   const Real zero(0), one(1);
+  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
   int n = 0;
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
@@ -342,7 +336,7 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
         arm = arm + Select<Real>(up, -direction, direction);
       }
       const Real dist = height + Dot(normal, arm) - Real(point.radius);
-      const MaskOf<Real> touching = dist < Real(point.row.margin);
+      const MaskOf<Real> touching = awake & (dist < Real(point.row.margin));
       if (!Any(touching)) continue;
 
       ContactWork<Real>& c = work.contact[n];
@@ -397,6 +391,7 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
 template <class Real, class Work, class T>
 SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
   const Real zero(0), one(1);
+  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
   work.limits_active = 0;
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
@@ -407,7 +402,7 @@ SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot,
     const Real q = robot.qpos[link.qpos];
     const Real above = q - Real(link.low), below = Real(link.high) - q;
     const Real pos = Min(above, below) - Real(link.limit.margin);
-    const MaskOf<Real> at_limit = pos < zero;
+    const MaskOf<Real> at_limit = awake & (pos < zero);
     if (!Any(at_limit)) continue;
     const Real sign = Select(above < below, one, -one);
     const Real imp = Impedance<Real>(link.limit, pos);
@@ -421,11 +416,12 @@ SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot,
 
 /// Marks the links with a row that can push back somewhere in their subtree, per lane.
 template <class Real, class Work, class T>
-SILC_HD void FindLive(const StepModel<T>& model, Work& work) {
+SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
   const Real zero(0);
+  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
   for (int b = model.num_links - 1; b >= 0; --b) {
     const LinkConstants<T>& link = model.link[b];
-    MaskOf<Real> live = MaskOf<Real>(link.friction > 0);
+    MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
     if (link.limited) live = live | (work.link[b].limit_D > zero);
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       live = live | (work.contact[k].D > zero);
@@ -875,7 +871,7 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   Kinematics<Real>(model, robot, substep, work);
   FindContacts<Real>(model, robot, work);
   FindLimits<Real>(model, robot, work);
-  FindLive<Real>(model, work);
+  FindLive<Real>(model, robot, work);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
   if (work.num_live > 0) {
     const MaskOf<Real> frozen = robot.fault[0] > Real(0);
@@ -911,7 +907,7 @@ SILC_HD_NOINLINE void WriteResults(const StepModel<T>& model,
     robot.foot_force[3 * foot + 2] += c.force.z;
   }
   for (int i = 0; i < model.num_imus; ++i) {
-    const ImuConstants<T>& imu = model.imu[i];
+    const SiteConstants<T>& imu = model.imu[i];
     const LinkFrame<Real>& frame = work.frame[imu.link];
     Rotation<Real> R;
     SILC_UNROLL

@@ -9,7 +9,28 @@ inline constexpr int kMaxLinks = 64;
 inline constexpr int kMaxContacts = 128;
 inline constexpr int kMaxFeet = 8;
 inline constexpr int kMaxImus = 4;
+inline constexpr int kMaxFrames = 16;
 inline constexpr int kMaxPushes = 8;
+
+/// Why a robot was frozen.
+enum Fault : int { kFaultNone = 0, kFaultNotFinite = 1, kFaultAbsurd = 2 };
+
+struct StepOptions {
+  int max_iterations = 20;  // of Newton's method
+  int line_search = 6;      // evaluations of the slope per iteration
+  double tolerance = 0;     // stop when dᵀHd · inertia_scale falls below
+};
+
+/// What a step cost; sums over steps and lanes.
+struct StepCounts {
+  long steps = 0;             // robots × steps
+  long groups = 0;            // vector × steps
+  long iterations = 0;        // Newton iterations that a robot needed
+  long group_iterations = 0;  // iterations executed, the slowest robot of each vector
+  long contacts = 0;          // contact points in touch
+  long unconverged = 0;       // robots that ran out of iterations
+  long live_links = 0;        // links in Newton, over groups
+};
 
 enum class JointKind : int { kFree, kHinge, kSlide };
 
@@ -93,8 +114,9 @@ struct ActuatorConstants {
   T low, high;  // [N·m or N]
 };
 
+/// A site: fixed in a link.
 template <class T>
-struct ImuConstants {
+struct SiteConstants {
   int link;
   T p_LS[3];
   T R_LS[9];  // row-major
@@ -108,7 +130,8 @@ struct PushConstants {
 
 template <class T>
 struct StepModel {
-  int num_links, num_contacts, num_actuators, num_feet, num_imus, num_pushes;
+  int num_links, num_contacts, num_actuators, num_feet, num_imus, num_frames, num_pushes;
+  int foot_link[kMaxFeet];
   int nq, nv;
   int has_friction;  // any joint with friction loss
   int has_limits;
@@ -122,7 +145,8 @@ struct StepModel {
   LinkConstants<T> link[kMaxLinks];
   ContactConstants<T> contact[kMaxContacts];
   ActuatorConstants<T> actuator[kMaxLinks];
-  ImuConstants<T> imu[kMaxImus];
+  SiteConstants<T> imu[kMaxImus];
+  SiteConstants<T> frame[kMaxFrames];
   PushConstants<T> push[kMaxPushes];
 };
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "silc/physics/batch_model.h"
+#include "silc/physics/fields.h"
+
+namespace silc {
+
+/// Where a field of a batch lies: value i of robot `env` is
+///
+///     data[(env / lanes) · group_stride + i · lanes + env % lanes]
+///
+/// One formula for robots one after the other (lanes = 1), side by side in SIMD groups, and
+/// interleaved on a GPU (lanes = all of them). Valid as long as the batch.
+struct FieldView {
+  float* data;
+  int lanes;
+  long group_stride;
+  int width;       // numbers per robot
+  bool on_device;  // GPU memory: not to be touched by the CPU
+
+  float& operator()(int env, int i) const {
+    return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
+  }
+};
+
+/// Many robots of one model, stepped together. Three implementations that a caller can tell apart
+/// by their speed alone: CpuBatch, CudaBatch, and MujocoBatch, which runs mj_step and is the
+/// reference.
+///
+/// The result of a robot depends on its own fields only: not on the size of the batch, its place in
+/// it, the number of threads or its neighbours.
+class PhysicsBatch {
+ public:
+  virtual ~PhysicsBatch() = default;
+
+  int num_envs() const { return num_envs_; }
+  const BatchModel& model() const { return model_; }
+  int width(Field field) const { return FieldWidth(model_.step, field); }
+
+  virtual FieldView view(Field field) = 0;
+
+  /// Copies a field of all robots to (num_envs, width), or of some robots from (envs, width).
+  virtual void Read(Field field, std::span<float> values);
+  virtual void Write(Field field, std::span<const int> envs, std::span<const float> values);
+
+  /// Puts robots into a state and clears what the past left: fault, pushes, warm start, delayed
+  /// targets (which become the state's joint positions). Costs those robots only.
+  /// @param qpos (envs, nq), @param qvel (envs, nv)
+  void Reset(std::span<const int> envs, std::span<const float> qpos, std::span<const float> qvel);
+
+  /// Masses [kg] and centres of mass [m, body frame] of one robot's bodies, in MuJoCo's numbering;
+  /// empty means the model's. Constants that MuJoCo derives at compile time (invweights) stay the
+  /// model's.
+  virtual void SetBodies(int env,
+                         const std::vector<double>& mass,
+                         const std::vector<double>& com) = 0;
+
+  /// n physics steps with targets, gains and pushes held. A delay must not exceed n.
+  virtual void Advance(int substeps) = 0;
+
+  /// Fills kCom … kStanceJacobian from the present state.
+  virtual void UpdateKinematics() = 0;
+
+  virtual std::string name() const = 0;
+
+ protected:
+  PhysicsBatch(BatchModel model, int num_envs);
+  const BatchModel model_;
+
+ private:
+  const int num_envs_;
+};
+
+struct CpuBatchOptions {
+  int threads = 1;
+  std::string kernel;  // "avx512", "avx2", "baseline"; empty: the widest this machine has
+  StepOptions step = {.max_iterations = 20, .line_search = 6, .tolerance = 1e-10};
+};
+
+/// The batch stepper on CPU threads, float, one SIMD lane per robot.
+class CpuBatch final : public PhysicsBatch {
+ public:
+  CpuBatch(BatchModel model, int num_envs, const CpuBatchOptions& options = {});
+  ~CpuBatch() override;
+
+  FieldView view(Field field) override;
+  void SetBodies(int env, const std::vector<double>& mass, const std::vector<double>& com) override;
+  void Advance(int substeps) override;
+  void UpdateKinematics() override;
+  std::string name() const override;
+
+  int lanes() const;
+  /// Work done since construction, over all threads.
+  StepCounts counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// mj_step for every robot, double precision inside. The mjModel is copied; contacts between moving
+/// bodies are left out as BatchModel leaves them out.
+class MujocoBatch final : public PhysicsBatch {
+ public:
+  MujocoBatch(const mjModel& mujoco, BatchModel model, int num_envs, int threads = 1);
+  ~MujocoBatch() override;
+
+  FieldView view(Field field) override;
+  void SetBodies(int env, const std::vector<double>& mass, const std::vector<double>& com) override;
+  void Advance(int substeps) override;
+  void UpdateKinematics() override;
+  std::string name() const override { return "mujoco"; }
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace silc

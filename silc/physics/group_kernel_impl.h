@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "silc/physics/group_kernel.h"
+#include "silc/physics/robot_data.h"
+
+/// Included by one source per instruction set, which sets SILC_KERNEL and the compiler's flags.
+/// Nothing of the standard library is used here: its inline functions would be compiled with those
+/// flags too.
+namespace silc::SILC_KERNEL {
+
+template <int N>
+void AdvanceGroup(const StepModel<float>& model,
+                  const FieldLayout& layout,
+                  float* group,
+                  const StepOptions& options,
+                  int substeps,
+                  StepCounts* counts,
+                  void* workspace) {
+  using Real = Lanes<N>;
+  Workspace<Real>& work = *static_cast<Workspace<Real>*>(workspace);
+  const RobotData<Real> robot = BindRobot(layout, reinterpret_cast<Real*>(group), 1);
+  AdvanceRobot<Real>(model, robot, options, substeps, counts, work);
+}
+
+template <int N>
+void GroupOutputs(const StepModel<float>& model,
+                  const FieldLayout& layout,
+                  float* group,
+                  void* workspace) {
+  using Real = Lanes<N>;
+  ComputeOutputs<Real>(
+      model, layout, reinterpret_cast<Real*>(group), 1, *static_cast<Workspace<Real>*>(workspace));
+}
+
+template <int N>
+GroupKernel MakeGroupKernel(const char* name) {
+  return {name, N, sizeof(Workspace<Lanes<N>>), AdvanceGroup<N>, GroupOutputs<N>};
+}
+
+}  // namespace silc::SILC_KERNEL
