@@ -194,6 +194,29 @@ TEST(FootForces, OfAStandingRobotSumToItsWeight) {
   EXPECT_GT(GravityInBase(robot, *data).dot(-Eigen::Vector3d::UnitZ()), 0.99);
 }
 
+// Steps count as floor. Against a box MuJoCo names the capsule first, against the plane second: the
+// force must be the one on the robot both times.
+TEST(FootForces, OnABoxPushUpAsOnThePlane) {
+  const std::string mjcf = Changed(
+      kTinyBipedMjcf, "type=\"box\" size=\"0.1 0.1 0.1\"", "type=\"box\" size=\"0.5 0.5 0.1\"");
+  const TinyBipedFolder files(kTinyBipedYaml, mjcf);
+  const RobotModel robot = RobotModel::Load(files.folder());
+  const MjDataPtr data = robot.MakeData();
+  const auto force_at = [&](double x, double z) {
+    data->qpos[0] = x;
+    data->qpos[2] = z;
+    mj_forward(robot.model(), data.get());
+    return ComputeFootForces(robot, *data);
+  };
+  const auto plane = force_at(0, 0.9 - 0.002);
+  const auto box = force_at(3, 0.9 + 0.2 - 0.002);  // the crate's top is 0.2 m up
+  for (int side : {kLeft, kRight}) {
+    EXPECT_GT(plane[side].force.z(), 10);
+    EXPECT_NEAR(box[side].normal, plane[side].normal, 1e-6 * plane[side].normal);
+    EXPECT_LT((box[side].force - plane[side].force).norm(), 1e-6 * plane[side].normal);
+  }
+}
+
 // A foot that rests on the other foot stands on nothing.
 TEST(FootForces, CountTheFloorAlone) {
   // wider soles, legs brought together: the soles press on each other, far above the floor
