@@ -6,7 +6,6 @@
 
 #include "silc/base/error.h"
 #include "silc/lqr/riccati.h"
-#include "silc/policy/mlp.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -143,12 +142,9 @@ StandPolicy DesignStandPolicy(const RobotModel& robot, const StandOptions& optio
     }
     layer.bias.push_back(static_cast<float>(bias[i]));
   }
-  MlpNetwork network;
-  network.inputs = layer.inputs;
-  network.branches = {{layer}};
-
   StandPolicy policy;
-  policy.graph = std::make_shared<const Graph>(MlpGraph(network, "obs", "actions"));
+  policy.network.inputs = layer.inputs;
+  policy.network.branches = {{layer}};
   ObservationLayout& layout = policy.layout;
   const auto to_list = [](const VectorXd& v) { return std::vector<double>(v.begin(), v.end()); };
   layout.name = spec.name + "-lqr-stand";

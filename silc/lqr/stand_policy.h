@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "silc/policy/graph.h"
+#include "silc/policy/mlp.h"
 #include "silc/policy/observation_layout.h"
 #include "silc/robot/robot_model.h"
 
@@ -22,7 +21,7 @@ struct StandOptions {
 
 /// A policy that stands, without training: the network and the layout around it.
 struct StandPolicy {
-  std::shared_ptr<const Graph> graph;
+  MlpNetwork network;
   ObservationLayout layout;
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "silc/policy/policy.h"
+#include "silc/robot/robot_model.h"
+
+namespace silc {
+
+/// An ONNX policy made ready for a robot: network, layout (by name, by file, or "" for what the
+/// file says of itself) and joint order. Throws ConfigError when the three do not fit together.
+Policy LoadPolicy(const std::string& onnx_path, const std::string& layout, const RobotModel& robot);
+
+/// The folder that holds the layouts that go by name: $SILC_LAYOUTS, else ./layouts, else the
+/// source tree's, else the installed one.
+std::string LayoutFolder();
+
+}  // namespace silc

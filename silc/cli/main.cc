@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "silc/base/error.h"
+#include "silc/cli/verbs.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("silc: humanoid policies whose stiffness is specified, observed and bounded",
+               "silc");
+  app.set_version_flag("--version", "silc " SILC_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(38);
+  silc::AddObserve(&app);
+  silc::AddBench(&app);
+
+  // 0 done, 1 failed, 2 asked wrongly
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    fmt::print(stderr, "silc: {}\n", error.what());
+    const auto chosen = app.get_subcommands();
+    fmt::print(stderr,
+               "  silc {}--help lists what it takes.\n",
+               chosen.empty() ? "" : chosen.front()->get_name() + " ");
+    return 2;
+  } catch (const silc::ConfigError& error) {
+    fmt::print(stderr, "silc: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "silc: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/cli/load_policy.h"
+#include "silc/cli/progress.h"
+#include "silc/cli/verbs.h"
+#include "silc/observe/report_csv.h"
+#include "silc/observe/report_json.h"
+#include "silc/observe/report_plot.h"
+#include "silc/observe/report_text.h"
+#include "silc/observe/run.h"
+#include "silc/observe/shake.h"
+
+namespace silc {
+namespace {
+
+struct ObserveArguments {
+  std::string policy;
+  std::string robot = "g1";
+  std::string layout;
+  std::string mode = "compliance";
+  std::string condition = "disc";
+  std::string gains;
+  std::string pose;
+  double rollout = 0;                       // [s]
+  double settle = 2;                        // [s]
+  std::vector<double> command = {0, 0, 0};  // [m/s], [m/s], [rad/s]
+  double height = 0.75;                     // [m]
+  std::string states;
+  std::string shake;
+  std::vector<double> forces = {10, 20, 40};  // [N]
+  double latency_ms = 0;
+  std::uint64_t seed = 1;
+  bool check = false;
+  std::string json, csv, plot;
+};
+
+Condition ParseCondition(const std::string& name) {
+  for (const Condition condition : {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided}) {
+    if (name == Name(condition)) return condition;
+  }
+  throw ConfigError("--condition " + name + ": must be disc, two-sided or one-sided");
+}
+
+Push::Point ParsePoint(const std::string& name) {
+  if (name == "hand" || name == "left-hand") return Push::Point::kLeftHand;
+  if (name == "right-hand") return Push::Point::kRightHand;
+  if (name == "com") return Push::Point::kCom;
+  throw ConfigError("--shake " + name + ": must be hand, left-hand, right-hand or com");
+}
+
+// Finds out before minutes of work whether the results can be put where they were asked for.
+void RequireWritable(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (!std::filesystem::is_directory(folder)) {
+    throw ConfigError(fmt::format("{} {}: there is no folder {}", option, path, folder.string()));
+  }
+  if (std::filesystem::is_directory(path)) {
+    throw ConfigError(fmt::format("{} {}: is a folder, a file is wanted", option, path));
+  }
+}
+
+LoopOptions MakeLoopOptions(const ObserveArguments& args,
+                            const RobotModel& robot,
+                            const Policy& policy) {
+  if (args.command.size() != 3) throw ConfigError("--command takes three numbers: vx,vy,yaw-rate");
+  LoopOptions options;
+  options.servo = ServoFor(robot, policy, args.gains);
+  options.command.lin_vel = {args.command[0], args.command[1]};
+  options.command.yaw_rate = args.command[2];
+  options.command.height = args.height;
+  const bool moves = args.command[0] != 0 || args.command[1] != 0 || args.command[2] != 0;
+  options.command.walk = moves ? 1 : 0;
+  options.latency = 1e-3 * args.latency_ms;
+  if (args.pose != "stand") options.pose = args.pose;
+  return options;
+}
+
+std::string GainsFrom(const ObserveArguments& args, const RobotModel& robot, const Policy& policy) {
+  if (!args.gains.empty()) return fmt::format("'{}' of {}", args.gains, robot.spec().name);
+  if (policy.kp().size() > 0) return "the policy's own";
+  return fmt::format("'{}' of {}", robot.spec().default_gains, robot.spec().name);
+}
+
+ObservationRun Watch(const ObserveArguments& args, const ClosedLoop& loop) {
+  ObservationOptions options;
+  options.budget = ReadBudget(args.mode);
+  options.condition = ParseCondition(args.condition);
+  options.seed = args.seed;
+  if (!args.states.empty()) {
+    ProgressLine progress("observing states");
+    return ObserveStates(loop, args.states, options, progress.callback());
+  }
+  if (args.rollout > 0) {
+    ProgressLine progress("rolling out");
+    return ObserveRollout(loop, args.rollout, args.settle, options, progress.callback());
+  }
+  return ObservePose(loop, options);
+}
+
+void Observe(const ObserveArguments& args) {
+  for (const auto& [option, path] :
+       {std::pair("--json", args.json), {"--csv", args.csv}, {"--plot", args.plot}}) {
+    RequireWritable(option, path);
+  }
+  const RobotModel robot = RobotModel::Load(args.robot);
+  const Policy policy = LoadPolicy(args.policy, args.layout, robot);
+  const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
+
+  ObservationRun run = Watch(args, loop);
+  run.policy = std::filesystem::path(args.policy).filename().string();
+  run.gains = GainsFrom(args, robot, policy);
+  const RunSummary summary = Summarize(run);
+  fmt::print("{}", ObservationText(run, summary));
+
+  std::optional<ShakeResult> shake;
+  if (!args.shake.empty() && run.end == LoopStatus::kRunning) {
+    LoadOptions firm;
+    firm.firm_contacts = true;
+    const RobotModel on_firm_floor = RobotModel::Load(args.robot, firm);
+    LoopOptions options = MakeLoopOptions(args, on_firm_floor, policy);
+    options.command.lin_vel.setZero();
+    options.command.yaw_rate = options.command.walk = 0;
+    ShakeOptions shake_options;
+    shake_options.point = ParsePoint(args.shake);
+    shake_options.forces = args.forces;
+    ProgressLine progress("shaking");
+    shake = Shake(ClosedLoop(on_firm_floor, policy, options), shake_options, progress.callback());
+  }
+  if (shake) fmt::print("{}", ShakeText(*shake));
+
+  // everything is computed before anything is written
+  const auto write = [](const std::string& path, const std::string& bytes) {
+    if (path.empty()) return;
+    WriteFileAtomically(path, bytes);
+    fmt::print("wrote {}\n", path);
+  };
+  if (!args.json.empty()) write(args.json, ObservationJson(run, summary, shake));
+  if (!args.csv.empty()) write(args.csv, ObservationCsv(run));
+  if (!args.plot.empty()) write(args.plot, ObservationSvg(run));
+
+  if (run.end != LoopStatus::kRunning) {
+    const double when = run.moments.empty() ? 0 : run.moments.back().time;
+    throw RunError(fmt::format("{}: {} (after {:.2f} s, {} observations before that)",
+                               args.policy,
+                               Describe(run.end),
+                               when,
+                               run.moments.size()));
+  }
+  if (shake && shake->settled != LoopStatus::kRunning) {
+    throw RunError(fmt::format("{}: not shaken: {}", args.policy, Describe(shake->settled)));
+  }
+  if (args.check && !(summary.modes.back().judged > 0 && summary.modes.back().violations == 0)) {
+    throw RunError(fmt::format("{}: the budget '{}' does not hold", args.policy, run.budget.name));
+  }
+}
+
+}  // namespace
+
+void AddObserve(CLI::App* app) {
+  auto args = std::make_shared<ObserveArguments>();
+  CLI::App* verb = app->add_subcommand(
+      "observe", "how stiff a policy makes its robot, and whether a stiffness budget holds");
+  verb->add_option("policy", args->policy, "the policy, an ONNX file")->required();
+  verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
+      ->capture_default_str();
+  verb->add_option(
+      "--layout",
+      args->layout,
+      "what the policy sees: falcon, holosoma, mjlab or a YAML file [what the file says]");
+  verb->add_option(
+          "--mode",
+          args->mode,
+          "budget: compliance, high-stiff, hard-nullspace, soft-hand, hard-hand or a YAML file")
+      ->capture_default_str();
+  verb->add_option("--condition", args->condition, "how it is held: disc, two-sided, one-sided")
+      ->capture_default_str();
+  verb->add_option(
+      "--gains", args->gains, "gain set of the robot.yaml [the policy's own, else the default]");
+  verb->add_option(
+      "--pose", args->pose, "observe one pose, standing still: stand, or a pose of the robot.yaml");
+  CLI::Option* rollout =
+      verb->add_option("--rollout", args->rollout, "close the loop in MuJoCo for this long [s]")
+          ->check(CLI::Range(0.02, 3600.0));
+  verb->add_option(
+          "--command", args->command, "asked of the policy: vx,vy,yaw-rate [m/s, m/s, rad/s]")
+      ->delimiter(',')
+      ->capture_default_str();
+  verb->add_option(
+          "--height", args->height, "commanded base height, where the policy takes one [m]")
+      ->capture_default_str();
+  verb->add_option("--settle", args->settle, "rollout before the first observation [s]")
+      ->check(CLI::Range(0.0, 600.0))
+      ->capture_default_str();
+  verb->add_option("--states", args->states, "observe recorded states: qpos and qvel of an .npz")
+      ->excludes(rollout);
+  verb->add_option(
+      "--shake",
+      args->shake,
+      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com");
+  verb->add_option("--forces", args->forces, "pushes of --shake [N]")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--latency", args->latency_ms, "from sampling to new targets [ms]")
+      ->check(CLI::Range(0.0, 200.0))
+      ->capture_default_str();
+  verb->add_option("--seed", args->seed, "of the random directions")->capture_default_str();
+  verb->add_flag(
+      "--check", args->check, "exit with 1 unless the budget holds in every observation");
+  verb->add_option("--json", args->json, "write everything, all matrices included");
+  verb->add_option("--csv", args->csv, "write one row per observation");
+  verb->add_option("--plot", args->plot, "write an SVG page");
+  verb->callback([args] { Observe(*args); });
+}
+
+}  // namespace silc

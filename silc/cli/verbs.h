@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace silc {
+
+// One function per verb: adds it, its options and what runs when it was chosen. Errors are thrown
+// (silc/base/error.h) and told in main.cc.
+void AddObserve(CLI::App* app);
+void AddBench(CLI::App* app);
+
+}  // namespace silc
