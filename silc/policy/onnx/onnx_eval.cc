@@ -17,7 +17,8 @@ namespace {
 template <typename Values>
 void PrintList(const Values& values) {
   std::printf("[");
-  for (std::size_t i = 0; i < values.size(); ++i) std::printf("%s%.17g", i > 0 ? "," : "", double{values[i]});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    std::printf("%s%.17g", i > 0 ? "," : "", double{values[i]});
   std::printf("]");
 }
 

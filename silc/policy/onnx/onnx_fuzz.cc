@@ -1,1 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+// Any bytes are a ConfigError or a graph that can be evaluated and differentiated; nothing else may
+// happen.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "silc/base/error.h"
+#include "silc/policy/graph.h"
+#include "silc/policy/mlp.h"
+#include "silc/policy/onnx/reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // small limits: time goes into new paths instead of large products
+  silc::GraphLimits limits;
+  limits.max_nodes = 200;
+  limits.max_elements = 1 << 12;
+  limits.max_total_elements = 1 << 14;
+  limits.max_work = 1 << 18;
+  try {
+    const silc::OnnxModel model =
+        silc::ParseOnnx({reinterpret_cast<const char*>(data), size}, "fuzz", limits);
+    silc::GraphEvaluator<float> evaluator(model.graph);
+    for (std::size_t i = 0; i < model.graph->inputs().size(); ++i) {
+      float x = 0.5f;
+      for (float& value : evaluator.input(static_cast<int>(i))) value = x = 0.7f - x;
+    }
+    evaluator.Evaluate();
+    evaluator.SetTangentCount(2);
+    evaluator.input_tangents(0)[0] = 1.0f;
+    evaluator.PushTangents();
+    for (std::size_t i = 0; i < model.graph->outputs().size(); ++i) {
+      if (const auto network = silc::RecogniseMlp(*model.graph, 0, static_cast<int>(i))) {
+        silc::MlpEngine engine(*network);
+        std::vector<float> x(static_cast<std::size_t>(engine.inputs()), 0.25f);
+        std::vector<float> y(static_cast<std::size_t>(engine.outputs()));
+        engine.Forward(x, y);
+        engine.PullBack();
+      }
+    }
+  } catch (const silc::ConfigError&) {
+  }
+  return 0;
+}

@@ -1,1 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "silc/policy/onnx/writer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "silc/base/error.h"
+#include "silc/policy/onnx/reader.h"
+#include "silc/policy/policy.h"
+#include "silc/policy/policy_metadata.h"
+#include "silc/policy/test_networks.h"
+
+namespace silc {
+namespace {
+
+void ExpectSame(const MlpNetwork& a, const MlpNetwork& b) {
+  ASSERT_EQ(a.inputs, b.inputs);
+  ASSERT_EQ(a.prefix.size(), b.prefix.size());
+  for (std::size_t i = 0; i < a.prefix.size(); ++i) {
+    EXPECT_EQ(a.prefix[i].kind, b.prefix[i].kind);
+    EXPECT_EQ(a.prefix[i].operand, b.prefix[i].operand);
+    EXPECT_EQ(a.prefix[i].low, b.prefix[i].low);
+    EXPECT_EQ(a.prefix[i].high, b.prefix[i].high);
+  }
+  ASSERT_EQ(a.branches.size(), b.branches.size());
+  for (std::size_t i = 0; i < a.branches.size(); ++i) {
+    ASSERT_EQ(a.branches[i].size(), b.branches[i].size());
+    for (std::size_t l = 0; l < a.branches[i].size(); ++l) {
+      EXPECT_EQ(a.branches[i][l].weight, b.branches[i][l].weight);
+      EXPECT_EQ(a.branches[i][l].bias, b.branches[i][l].bias);
+      EXPECT_EQ(a.branches[i][l].activation, b.branches[i][l].activation);
+      if (a.branches[i][l].activation == Activation::kElu ||
+          a.branches[i][l].activation == Activation::kLeakyRelu) {
+        EXPECT_EQ(a.branches[i][l].alpha, b.branches[i][l].alpha);
+      }
+    }
+  }
+}
+
+TEST(OnnxWriter, WhatIsWrittenIsReadBitForBit) {
+  Rng rng(1);
+  for (const Activation activation : {Activation::kElu,
+                                      Activation::kRelu,
+                                      Activation::kLeakyRelu,
+                                      Activation::kTanh,
+                                      Activation::kSigmoid,
+                                      Activation::kSoftplus}) {
+    MlpNetwork network = RandomTwoActors(&rng, 17, 5, 4);
+    network.branches[0][0].activation = activation;
+    network.branches[0][0].alpha = 0.3f;
+    network.branches[1].back().activation = Activation::kTanh;
+    InputStep step;
+    step.kind = InputStep::Kind::kMul;
+    step.operand = RandomFloats(&rng, 17);
+    network.prefix.push_back(step);
+    step.kind = InputStep::Kind::kAdd;
+    network.prefix.push_back(step);
+    const std::map<std::string, std::string> metadata = {{"one", "1"},
+                                                         {"two", std::string("\0\n\xc3\xa9", 4)}};
+    const std::string bytes = SerializeOnnx(network, "obs", "actions", metadata);
+    EXPECT_EQ(bytes, SerializeOnnx(network, "obs", "actions", metadata));
+    const OnnxModel model = ParseOnnx(bytes, "twin");
+    EXPECT_EQ(model.metadata, metadata);
+    EXPECT_EQ(model.producer, "silc");
+    EXPECT_EQ(model.graph->FindInput("obs"), 0);
+    EXPECT_EQ(model.graph->FindOutput("actions"), 0);
+    const auto read = RecogniseMlp(*model.graph, 0, 0);
+    ASSERT_TRUE(read.has_value());
+    ExpectSame(network, *read);
+  }
+}
+
+TEST(OnnxWriter, OneActorNeedsNoConcat) {
+  Rng rng(2);
+  for (const Activation last : {Activation::kNone, Activation::kTanh}) {
+    MlpNetwork network = RandomTwoActors(&rng, 7, 5, 4);
+    network.branches.pop_back();
+    network.branches[0].back().activation = last;
+    network.prefix.clear();
+    const OnnxModel model = ParseOnnx(SerializeOnnx(network, "obs", "actions", {}), "twin");
+    const auto read = RecogniseMlp(*model.graph, 0, 0);
+    ASSERT_TRUE(read.has_value());
+    ExpectSame(network, *read);
+  }
+}
+
+// A policy saved and loaded does the same, to the last bit, from the file alone.
+TEST(OnnxWriter, ASavedPolicyActsAsTheOneThatWasSaved) {
+  Rng rng(3);
+  ObservationLayout layout = ThreeJointLayout();
+  for (double& x : layout.default_pose) x = rng.Normal();
+  for (double& x : layout.action.scale) x = rng.Uniform();
+  const MlpNetwork network = RandomTwoActors(&rng, ObservationWidth(layout), 2, 1);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "silc_writer_test.onnx").string();
+  WriteOnnx(path, network, "obs", "actions", MetadataFor(layout, "run"));
+  const OnnxModel model = ReadOnnx(path);
+  std::filesystem::remove(path);
+
+  const PolicyRobot robot = {{"a", "b", "c"}, Eigen::Vector3d::Zero()};
+  Policy saved(std::make_shared<const Graph>(MlpGraph(network, "obs", "actions")), layout, robot);
+  Policy loaded(model.graph, LayoutFromSilcBlock(model.metadata, path), robot);
+  EXPECT_TRUE(loaded.is_mlp());
+  EXPECT_EQ(saved.kp(), loaded.kp());
+  ObservationInput in;
+  in.q = in.qd = in.tau = in.q_ref = Eigen::Vector3d::Zero();
+  Eigen::VectorXd target_saved, target_loaded;
+  for (int step = 0; step < 20; ++step) {
+    for (Eigen::VectorXd* v : {&in.q, &in.qd, &in.tau, &in.q_ref}) {
+      for (double& x : *v) x = 0.3 * rng.Normal();
+    }
+    ASSERT_EQ(saved.Act(in, &target_saved), PolicyStatus::kOk);
+    ASSERT_EQ(loaded.Act(in, &target_loaded), PolicyStatus::kOk);
+    ASSERT_EQ(target_saved, target_loaded);
+  }
+  SummedJacobians a, b;
+  ASSERT_EQ(saved.Jacobians(&a), PolicyStatus::kOk);
+  ASSERT_EQ(loaded.Jacobians(&b), PolicyStatus::kOk);
+  EXPECT_EQ(a.S_q, b.S_q);
+  EXPECT_EQ(a.S_a, b.S_a);
+}
+
+TEST(OnnxWriter, AFolderThatIsNotThereIsToldAndNothingIsLeft) {
+  Rng rng(4);
+  EXPECT_THROW(WriteOnnx("/nowhere/x.onnx", RandomTwoActors(&rng, 7, 5, 4), "obs", "actions", {}),
+               RunError);
+}
+
+}  // namespace
+}  // namespace silc
