@@ -117,7 +117,8 @@ struct Workspace {
   int live_links[kLinks], num_live;  // live in some lane, ascending
   int idle_links[kLinks], num_idle;
   int all_links[kLinks];
-  int limits_active;  // some lane has a joint at its limit
+  int limits_active;    // some lane has a joint at its limit
+  MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
 enum class Stage { kIdle, kNewton, kDamped };
@@ -803,6 +804,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     if (All(done)) break;
     accelerate();
   }
+  work.solved = done;
   if (counts) {
     const Real left = Select(done, zero, one);
     for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
@@ -860,6 +862,53 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
   }
 }
 
+/// (D11) One step of iterative refinement with the factors at hand. Eliminating a stiff contact
+/// from a soft leg cancels most of the digits of a float; the residual of (D1) at the solution,
+/// small and computed afresh, gives them back.
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
+  for (int b = model.num_links - 1; b >= 0; --b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    // what is missing to the balance of forces, of the link and of all it carries
+    Spatial<Real> p = w.f + w.G * w.a;
+    for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
+      p = p + work.p[child];
+    }
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      const ContactWork<Real>& c = work.contact[k];
+      p.lin = p.lin - c.force;
+      p.ang = p.ang - Cross(c.r, c.force);
+    }
+    if (link.joint == JointKind::kFree) {
+      p = p + w.a * w.diagonal;
+      w.a_new = Solve(work.A[b], Spatial<Real>{-p.ang, -p.lin});
+      continue;
+    }
+    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, p)) * w.inv_D;
+    work.p[b] = p + w.U * w.u;
+  }
+  for (int b = 0; b < model.num_links; ++b) {
+    const LinkConstants<T>& link = model.link[b];
+    LinkWork<Real>& w = work.link[b];
+    if (link.joint == JointKind::kFree) {
+      w.a = Select<Real>(work.solved, w.a + w.a_new, w.a);
+      continue;
+    }
+    const LinkWork<Real>* parent = link.parent >= 0 ? &work.link[link.parent] : nullptr;
+    const Spatial<Real> zero = ZeroSpatial<Real>();
+    const Spatial<Real> correction = parent ? parent->a_new : zero;
+    const Real dx = w.u - w.inv_D * Dot(w.U, correction);
+    w.a_new = correction + w.S * dx;
+    w.x = Select(work.solved, w.x + dx, w.x);
+    w.a = (parent ? parent->a : zero) + w.S * w.x;
+  }
+  for (int k = 0; k < work.num_active; ++k) {
+    ContactWork<Real>& c = work.contact[k];
+    ContactRows(c, work.link[c.link].a, c.e);
+  }
+}
+
 /// qacc of the state, with everything on the way left in `work`. Does not touch qpos and qvel.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
@@ -873,12 +922,17 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
+  work.solved = MaskOf<Real>(true);
   if (work.num_live > 0) {
     const MaskOf<Real> frozen = robot.fault[0] > Real(0);
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
   Accelerate<Real>(model, false, work);
   ConstraintForces<Real>(model, work);
+  if (options.refine) {
+    Refine<Real>(model, work);
+    ConstraintForces<Real>(model, work);
+  }
   if (counts) {
     counts->steps += ScalarTraits<Real>::kLanes;
     ++counts->groups;

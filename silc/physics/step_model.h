@@ -19,6 +19,7 @@ struct StepOptions {
   int max_iterations = 20;  // of Newton's method
   int line_search = 6;      // evaluations of the slope per iteration
   double tolerance = 0;     // stop when dᵀHd · inertia_scale falls below
+  int refine = 1;           // one step of iterative refinement at the end
 };
 
 /// What a step cost; sums over steps and lanes.
