@@ -34,7 +34,7 @@ struct ObserveArguments {
   double height = 0.75;                     // [m]
   std::string states;
   std::string shake;
-  std::vector<double> forces = {10, 20, 40};  // [N]
+  std::vector<double> forces = {2, 10, 20, 40};  // [N]
   double latency_ms = 0;
   std::uint64_t seed = 1;
   bool check = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/observation.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -43,7 +44,9 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.time = time;
   moment.mode = mode;
   moment.reading = observer_.Observe(jacobians_, body_, mode);
-  moment.base_height = data->xpos[3 * robot_.base_body() + 2];
+  moment.p_WB = Eigen::Map<const Eigen::Vector3d>(data->xpos + 3 * robot_.base_body());
+  const Eigen::Matrix3d R_WB = BaseRotation(robot_, *data);
+  moment.yaw = std::atan2(R_WB(1, 0), R_WB(0, 0));
   const std::array<FootForce, 2> feet = ComputeFootForces(robot_, *data);
   moment.foot_force = {feet[kLeft].normal, feet[kRight].normal};
   moment.q.resize(robot_.num_joints());

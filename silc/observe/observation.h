@@ -21,11 +21,12 @@ inline constexpr std::array<double, 3> kDampingHz = {1, 3, 10};  // [Hz]
 struct Moment {
   double time = 0;  // [s]
   ContactMode mode = ContactMode::kDoubleSupport;
-  std::array<double, 2> foot_force{};   // [N] normal, left and right
-  double base_height = 0;               // [m]
-  double saturation = 0;                // [1] of the control step before, see ClosedLoop
-  StiffnessReading reading;             // K₁, K_s, points, σ
-  QuadraticFormTest random_directions;  // the paper's test on K_s
+  std::array<double, 2> foot_force{};              // [N] normal, left and right
+  Eigen::Vector3d p_WB = Eigen::Vector3d::Zero();  // [m] base
+  double yaw = 0;                                  // [rad] of the base
+  double saturation = 0;                           // [1] of the control step before, see ClosedLoop
+  StiffnessReading reading;                        // K₁, K_s, points, σ
+  QuadraticFormTest random_directions;             // the paper's test on K_s
   std::array<Eigen::VectorXd, kDampingHz.size()> damping;  // [N·m·s/rad] diagonal of Im K/ω
   Eigen::VectorXd q, tau;                                  // [rad], [N·m] robot's order
 };

@@ -10,7 +10,8 @@ namespace silc {
 
 std::string ObservationCsv(const ObservationRun& run) {
   std::string out =
-      "time_s,contact,left_foot_N,right_foot_N,base_height_m,saturation,static_status,loop_radius,"
+      "time_s,contact,left_foot_N,right_foot_N,base_x_m,base_y_m,base_z_m,saturation,static_status,"
+      "loop_radius,"
       "sigma_static,worst_static,sigma_one_step";
   const auto write = [&out](fmt::string_view format, auto... args) {
     fmt::vformat_to(std::back_inserter(out), format, fmt::make_format_args(args...));
@@ -35,7 +36,7 @@ std::string ObservationCsv(const ObservationRun& run) {
     write("{:.6g},{}", moment.time, Name(moment.mode));
     number(moment.foot_force[0]);
     number(moment.foot_force[1]);
-    number(moment.base_height);
+    for (int axis = 0; axis < 3; ++axis) number(moment.p_WB[axis]);
     number(moment.saturation);
     write(",{}", reading.static_status == StiffnessStatus::kOk ? "ok" : "missing");
     number(reading.loop.rho);

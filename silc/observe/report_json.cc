@@ -50,7 +50,8 @@ Json Units() {
           {"q", "rad"},
           {"tau", "N*m"},
           {"foot_force, force", "N"},
-          {"base_height, sway", "m"}};
+          {"p_WB, sway", "m"},
+          {"velocity", "m/s, m/s, rad/s"}};
 }
 
 Json Budget(const ObservationRun& run) {
@@ -91,7 +92,7 @@ Json MomentJson(const Moment& moment) {
           {"contact", Name(moment.mode)},
           {"contact_status", Status(reading.contact_status)},
           {"foot_force", {Number(moment.foot_force[0]), Number(moment.foot_force[1])}},
-          {"base_height", Number(moment.base_height)},
+          {"p_WB", Vector(moment.p_WB)},
           {"saturation", Number(moment.saturation)},
           {"q", Vector(moment.q)},
           {"tau", Vector(moment.tau)},
@@ -153,7 +154,8 @@ Json Summary(const RunSummary& summary) {
           {"contacts", std::move(modes)},
           {"loop_radius_median", Number(summary.loop_radius_median)},
           {"loop_radius_max", Number(summary.loop_radius_max)},
-          {"saturation", Number(summary.saturation)}};
+          {"saturation", Number(summary.saturation)},
+          {"velocity", Vector(summary.velocity)}};
 }
 
 Json Sweep(const FrequencySweep& sweep) {

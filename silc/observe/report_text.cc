@@ -24,7 +24,13 @@ std::string Header(const ObservationRun& run, const RunSummary& summary) {
                       1e3 * run.timing.latency,
                       run.moments.size(),
                       run.moments.size() == 1 ? "" : "s");
-  if (!summary.modes.empty() && summary.modes.size() > 1) {
+  if (run.moments.size() > 1) {
+    text += fmt::format("base moved at {:.2f} {:.2f} m/s, {:.2f} rad/s on average\n",
+                        summary.velocity[0],
+                        summary.velocity[1],
+                        summary.velocity[2]);
+  }
+  if (summary.modes.size() > 1) {
     for (std::size_t i = 0; i + 1 < summary.modes.size(); ++i) {
       text += fmt::format("{}{} {}",
                           i == 0 ? "" : ", ",

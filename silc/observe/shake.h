@@ -13,10 +13,10 @@ namespace silc {
 
 struct ShakeOptions {
   Push::Point point = Push::Point::kLeftHand;
-  std::vector<double> forces = {10, 20, 40};  // [N]
-  double settle = 4;                          // [s] standing before the first push
-  double ramp = 1.5;                          // [s] from zero to full force
-  double hold = 3;                            // [s] at full force
+  std::vector<double> forces = {2, 10, 20, 40};  // [N] the smallest is for the linear model
+  double settle = 4;                             // [s] standing before the first push
+  double ramp = 1.5;                             // [s] from zero to full force
+  double hold = 3;                               // [s] at full force
   double window = 1;  // [s] at the end of the hold over which displacements are averaged
 };
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 
 #include "silc/base/check.h"
 
@@ -89,6 +90,27 @@ double Quantile(std::vector<double> values, double p) {
 
 double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
 
+namespace {
+
+// From positions alone: steps between moments turned into the heading of their first, so that
+// walking in a circle counts as walking forward.
+Eigen::Vector3d MeanVelocity(const ObservationRun& run) {
+  Eigen::Vector3d sum = Eigen::Vector3d::Zero();
+  const auto count = static_cast<double>(run.moments.size()) - 1;
+  if (count < 1) return sum;
+  for (std::size_t i = 1; i < run.moments.size(); ++i) {
+    const Moment &before = run.moments[i - 1], &after = run.moments[i];
+    const Eigen::Vector3d step = after.p_WB - before.p_WB;
+    const double c = std::cos(before.yaw), s = std::sin(before.yaw);
+    sum += Eigen::Vector3d(c * step.x() + s * step.y(),
+                           -s * step.x() + c * step.y(),
+                           std::remainder(after.yaw - before.yaw, 2 * std::numbers::pi));
+  }
+  return sum / (count * run.timing.period);
+}
+
+}  // namespace
+
 RunSummary Summarize(const ObservationRun& run) {
   RunSummary summary;
   if (run.moments.empty()) return summary;
@@ -136,6 +158,8 @@ RunSummary Summarize(const ObservationRun& run) {
   for (const Moment& moment : run.moments) {
     summary.saturation += moment.saturation / static_cast<double>(run.moments.size());
   }
+
+  summary.velocity = MeanVelocity(run);
 
   std::map<StiffnessStatus, int> missing;
   for (const Moment& moment : run.moments) {

@@ -50,6 +50,9 @@ struct RunSummary {
   std::vector<PointSummary> points;  // centre of mass, left hand, right hand
   std::vector<ModeSummary> modes;    // those met, then all together when there are several
   double loop_radius_median = 0, loop_radius_max = 0;  // [1]
+  /// Mean velocity of the base over the run, in its heading frame, and mean yaw rate: what became
+  /// of the command. [m/s, m/s, rad/s]; zero for a single moment.
+  Eigen::Vector3d velocity = Eigen::Vector3d::Zero();
   double saturation = 0;  // [1] mean share of joints at their effort limit
   /// Why K_s was missing, and in how many moments; empty when it never was.
   std::vector<std::pair<StiffnessStatus, int>> missing;

@@ -57,5 +57,22 @@ TEST(Summarize, CountsByContactMode) {
   EXPECT_DOUBLE_EQ(summary.joints[0].damping[1], 3);
 }
 
+// A circle of radius 2 m walked at 0.5 m/s is forward motion with a yaw rate of 0.25 rad/s.
+TEST(Summarize, VelocityIsInTheHeadingFrame) {
+  ObservationRun run;
+  run.timing.period = 0.02;
+  for (int i = 0; i < 2000; ++i) {
+    const double angle = 0.25 * i * run.timing.period;
+    Moment moment = MakeMoment(ContactMode::kDoubleSupport, 1);
+    moment.p_WB = {2 * std::sin(angle), 2 * (1 - std::cos(angle)), 0.75};
+    moment.yaw = std::remainder(angle, 2 * M_PI);
+    run.moments.push_back(moment);
+  }
+  const Eigen::Vector3d velocity = Summarize(run).velocity;
+  EXPECT_NEAR(velocity[0], 0.5, 1e-4);
+  EXPECT_NEAR(velocity[1], 0, 2e-3);  // a chord leaves its first heading by half a step's turn
+  EXPECT_NEAR(velocity[2], 0.25, 1e-9);
+}
+
 }  // namespace
 }  // namespace silc

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/observe/closed_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "silc/base/error.h"
+#include "silc/observe/test_robot.h"
+
+namespace silc {
+namespace {
+
+class ClosedLoopTest : public ::testing::Test {
+ protected:
+  ClosedLoopTest() : robot_(RobotModel::Load("g1")), stand_(MakeStandPolicy(robot_)) {}
+
+  RobotModel robot_;
+  Policy stand_;
+};
+
+TEST_F(ClosedLoopTest, TheRegulatorStandsAndCarriesItsWeight) {
+  ClosedLoop loop = MakeLoop(robot_, stand_);
+  const Eigen::Vector3d start = loop.ComPosition();
+  for (int step = 0; step < 250; ++step) ASSERT_EQ(loop.Step(), LoopStatus::kRunning);
+  EXPECT_LT((loop.ComPosition() - start).norm(), 0.01);
+}
+
+TEST_F(ClosedLoopTest, PdAloneFallsAndIsToldSo) {
+  ClosedLoop loop = MakeLoop(robot_, MakeConstantPolicy(robot_, 0));
+  LoopStatus status = LoopStatus::kRunning;
+  for (int step = 0; step < 250 && status == LoopStatus::kRunning; ++step) status = loop.Step();
+  EXPECT_EQ(status, LoopStatus::kFallen);
+}
+
+TEST_F(ClosedLoopTest, ACopyIsATwin) {
+  ClosedLoop loop = MakeLoop(robot_, stand_, 0.01);
+  loop.SetPush({Push::Point::kLeftHand, {5, 3, 1}});
+  for (int step = 0; step < 20; ++step) loop.Step();
+  ClosedLoop twin(loop);
+  for (int step = 0; step < 20; ++step) {
+    loop.Step();
+    twin.Step();
+  }
+  for (int i = 0; i < robot_.model()->nq; ++i)
+    EXPECT_EQ(loop.data()->qpos[i], twin.data()->qpos[i]);
+}
+
+// (S1) by hand at one physics step: torque from the state before it, clipped.
+TEST_F(ClosedLoopTest, TheServoIsPdWithLimits) {
+  ClosedLoop loop = MakeLoop(robot_, MakeConstantPolicy(robot_, 1.0f));
+  const Eigen::VectorXd before = loop.policy().default_pose();
+  ASSERT_EQ(loop.Decide(), LoopStatus::kRunning);
+  const Eigen::VectorXd target = loop.target();
+  EXPECT_TRUE(target.isApprox(before + loop.options().servo.alpha, 1e-6));  // α a, a = 1
+  ClosedLoop single(loop);
+  single.HoldTarget();
+  // at rest only the spring acts
+  std::vector<double> qpos(loop.data()->qpos, loop.data()->qpos + robot_.model()->nq);
+  std::vector<double> qvel(robot_.model()->nv, 0.0);
+  single.SetState(qpos, qvel);
+  for (int i = 0; i < robot_.num_joints(); ++i) {
+    const double spring = loop.options().servo.kp[i] * (target[i] - before[i]);
+    const double limit = robot_.effort_limit()[i];
+    EXPECT_NEAR(single.tau()[i], std::clamp(spring, -limit, limit), 1e-6)
+        << robot_.spec().joints[i];
+  }
+}
+
+// With a latency of k physics steps the servo keeps the old target for exactly k steps.
+TEST_F(ClosedLoopTest, LatencyDelaysTheTarget) {
+  const Policy jump = MakeConstantPolicy(robot_, 1.0f);
+  const auto saturated = [&](double latency) {
+    ClosedLoop loop = MakeLoop(robot_, jump, latency);
+    loop.Decide();
+    loop.Advance();
+    return loop.tau();
+  };
+  // at a full period of latency nothing of the first decision has arrived: the pose's own target
+  // holds
+  ClosedLoop late = MakeLoop(robot_, jump, 0.02);
+  late.Decide();
+  late.Advance();
+  ClosedLoop held = MakeLoop(robot_, MakeConstantPolicy(robot_, 0.0f));
+  held.Decide();
+  held.Advance();
+  EXPECT_TRUE(late.tau().isApprox(held.tau(), 1e-9));
+  EXPECT_FALSE(saturated(0.015).isApprox(held.tau(), 1e-3));
+}
+
+TEST_F(ClosedLoopTest, AForceOnTheComSharesOutByMass) {
+  // in the first step from rest the centre of mass accelerates by f/m whatever the joints do, feet
+  // apart: compare with and without the push while both feet carry the same contact problem
+  const Eigen::Vector3d f(0, 0, 300);  // nearly lifts the robot: contacts stay
+  ClosedLoop pushed = MakeLoop(robot_, stand_);
+  pushed.SetPush({Push::Point::kCom, f});
+  pushed.Decide();
+  pushed.Advance();
+  Eigen::Vector3d total = Eigen::Vector3d::Zero();
+  for (int body = 0; body < robot_.model()->nbody; ++body) {
+    total += Eigen::Map<const Eigen::Vector3d>(pushed.data()->xfrc_applied + 6 * body);
+  }
+  EXPECT_TRUE(total.isApprox(f, 1e-12));
+}
+
+TEST_F(ClosedLoopTest, ANanInThePolicyEndsTheRun) {
+  ClosedLoop loop =
+      MakeLoop(robot_, MakeConstantPolicy(robot_, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(loop.Step(), LoopStatus::kPolicyNotFinite);
+}
+
+TEST_F(ClosedLoopTest, ALatencyBetweenPhysicsStepsIsRefused) {
+  EXPECT_THROW(MakeLoop(robot_, stand_, 0.003), ConfigError);
+  EXPECT_THROW(MakeLoop(robot_, stand_, -0.005), ConfigError);
+}
+
+}  // namespace
+}  // namespace silc
