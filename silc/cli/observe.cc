@@ -147,11 +147,10 @@ void Observe(const ObserveArguments& args) {
   if (!args.plot.empty()) write(args.plot, ObservationSvg(run));
 
   if (run.end != LoopStatus::kRunning) {
-    const double when = run.moments.empty() ? 0 : run.moments.back().time;
     throw RunError(fmt::format("{}: {} (after {:.2f} s, {} observations before that)",
                                args.policy,
                                Describe(run.end),
-                               when,
+                               run.end_time,
                                run.moments.size()));
   }
   if (shake && shake->settled != LoopStatus::kRunning) {

@@ -59,6 +59,7 @@ struct ObservationRun {
   std::vector<Moment> moments;
   FrequencySweep sweep;  // at the moment whose σ is the median
   LoopStatus end = LoopStatus::kRunning;
+  double end_time = 0;  // [s] when the run ended
 };
 
 /// Looks at moments of a loop: after Decide(), before Advance().

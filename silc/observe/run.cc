@@ -117,6 +117,7 @@ ObservationRun ObserveRollout(ClosedLoop loop,
     if (run.end != LoopStatus::kRunning) break;
     if (progress) progress((step + 1.0) / steps);
   }
+  run.end_time = loop.time();
   run.sweep = median.Take();
   return run;
 }
@@ -159,6 +160,7 @@ ObservationRun ObserveStates(ClosedLoop loop,
     loop.HoldTarget();
     if (progress) progress((i + 1.0) / rows);
   }
+  run.end_time = static_cast<double>(run.moments.size()) * loop.period();
   run.sweep = median.Take();
   return run;
 }

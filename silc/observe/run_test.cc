@@ -83,6 +83,7 @@ TEST_F(Run, AFallEndsTheRolloutAndKeepsWhatWasSeen) {
   EXPECT_EQ(run.end, LoopStatus::kFallen);
   EXPECT_GT(run.moments.size(), 10u);
   EXPECT_LT(run.moments.size(), 500u);
+  EXPECT_NEAR(run.end_time, 0.02 * static_cast<double>(run.moments.size()), 1e-9);
 }
 
 // Recorded states observed again give what the rollout gave: the twin of a simulated observation.

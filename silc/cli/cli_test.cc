@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: exit codes, messages, files written whole or not at all.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "silc/base/file.h"
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string text;  // standard output and error
+};
+
+Outcome Silc(const std::string& arguments) {
+  const std::string command = std::string(SILC_BINARY) + " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+    text.append(buffer, n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+class Cli : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new fs::path(fs::path(::testing::TempDir()) / "silc_cli_test");
+    fs::remove_all(*folder_);
+    fs::create_directories(*folder_);
+    stand_ = new std::string((*folder_ / "stand.onnx").string());
+    ASSERT_EQ(
+        std::system((std::string(STAND_POLICY_BINARY) + " " + *stand_ + " > /dev/null").c_str()),
+        0);
+  }
+  static void TearDownTestSuite() {
+    fs::remove_all(*folder_);
+    delete folder_;
+    delete stand_;
+  }
+  static int NumFiles() {
+    return static_cast<int>(
+        std::distance(fs::directory_iterator(*folder_), fs::directory_iterator()));
+  }
+  static std::string Path(const std::string& name) { return (*folder_ / name).string(); }
+
+  static fs::path* folder_;
+  static std::string* stand_;
+};
+fs::path* Cli::folder_ = nullptr;
+std::string* Cli::stand_ = nullptr;
+
+TEST_F(Cli, HelpAndVersionSucceed) {
+  EXPECT_EQ(Silc("--help").code, 0);
+  EXPECT_EQ(Silc("observe --help").code, 0);
+  EXPECT_EQ(Silc("--version").text, "silc " SILC_VERSION "\n");
+}
+
+TEST_F(Cli, AskedWronglyIsTwo) {
+  for (const char* wrong :
+       {"", "obsrve", "observe", "observe x.onnx --rollout -3", "observe x.onnx --nonsense"}) {
+    const Outcome outcome = Silc(wrong);
+    EXPECT_EQ(outcome.code, 2) << wrong << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find("--help lists what it takes"), std::string::npos) << outcome.text;
+  }
+}
+
+TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
+  const auto expect = [](const std::string& arguments, const std::string& message) {
+    const Outcome outcome = Silc(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_NE(outcome.text.find(message), std::string::npos) << outcome.text;
+  };
+  expect("observe none.onnx", "none.onnx: no such file");
+  expect("observe " + *stand_ + " --robot g2", "g2");
+  expect("observe " + *stand_ + " --mode complaince", "did you mean compliance?");
+  expect("observe " + *stand_ + " --layout falcn", "falcon");
+  expect("observe " + *stand_ + " --gains falcn", "falcon");
+  expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
+}
+
+TEST_F(Cli, AnObservationWithThePolicysWrongLayoutSaysWhatItExpected) {
+  const Outcome outcome = Silc("observe " + *stand_ + " --layout falcon");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.text.find("575"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("87"), std::string::npos) << outcome.text;
+}
+
+TEST_F(Cli, ObservesAndWritesEverything) {
+  const Outcome outcome =
+      Silc("observe " + *stand_ + " --rollout 0.5 --settle 0.1 --json " + Path("o.json") +
+           " --csv " + Path("o.csv") + " --plot " + Path("o.svg"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("Stiffness at the points"), std::string::npos);
+  const auto json = nlohmann::json::parse(ReadFile(Path("o.json")));
+  EXPECT_EQ(json["moments"].size(), 25u);
+  EXPECT_TRUE(ReadFile(Path("o.svg")).ends_with("</svg>\n"));
+  for (const char* name : {"o.json", "o.csv", "o.svg"}) fs::remove(Path(name));
+}
+
+TEST_F(Cli, AFallIsAFailureAndStillLeavesWholeFiles) {
+  // the regulator was designed without latency: 200 ms of it bring the robot down
+  const Outcome outcome =
+      Silc("observe " + *stand_ + " --rollout 10 --latency 200 --json " + Path("fall.json"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("the robot fell"), std::string::npos) << outcome.text;
+  const auto json = nlohmann::json::parse(ReadFile(Path("fall.json")));
+  EXPECT_LT(json["moments"].size(), 500u);
+  fs::remove(Path("fall.json"));
+}
+
+TEST_F(Cli, CheckTurnsAViolationIntoAFailure) {
+  EXPECT_EQ(Silc("observe " + *stand_).code, 0);
+  const Outcome outcome = Silc("observe " + *stand_ + " --check");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.text.find("the budget 'compliance' does not hold"), std::string::npos)
+      << outcome.text;
+}
+
+TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
+  WriteFileAtomically(Path("broken.onnx"), ReadFile(*stand_).substr(0, 500));
+  const int before = NumFiles();
+  EXPECT_EQ(Silc("observe " + Path("broken.onnx") + " --json " + Path("b.json")).code, 2);
+  EXPECT_EQ(NumFiles(), before);
+}
+
+TEST_F(Cli, BenchPrintsJsonLines) {
+  const Outcome outcome = Silc("bench observe --seconds 0.01");
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  std::istringstream lines(outcome.text);
+  std::string line;
+  std::vector<std::string> names;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["unit"], "us");
+    EXPECT_GT(json["value"].get<double>(), 0);
+    names.push_back(json["name"]);
+  }
+  EXPECT_NE(std::find(names.begin(), names.end(), "observe.us"), names.end());
+}
+
+}  // namespace
+}  // namespace silc
