@@ -159,6 +159,26 @@ TEST_P(KinematicsOf, FootForcesAndWeightAccelerateTheCentreOfMass) {
   }
 }
 
+// The debug preset builds library and test with Eigen's heap guard; elsewhere there is nothing to
+// see.
+TEST_P(KinematicsOf, NothingAllocates) {
+#ifdef EIGEN_RUNTIME_NO_MALLOC
+  StandInPose(robot_, robot_.spec().StandingPose(), data_.get());
+  BodyJacobians body;
+  Eigen::VectorXd gravity(6 + robot_.num_joints()), q(robot_.num_joints());
+  Eigen::internal::set_is_malloc_allowed(false);
+  ComputeBodyJacobians(robot_, data_.get(), &body);
+  ComputeGravityVector(robot_, data_.get(), gravity);
+  ComputeFootForces(robot_, *data_);
+  GetJointPositions(robot_, *data_, q);
+  SetJointTorques(robot_, q, data_.get());
+  Eigen::internal::set_is_malloc_allowed(true);
+  EXPECT_GT(PotentialEnergy(robot_, *data_), 0);
+#else
+  GTEST_SKIP() << "built without EIGEN_RUNTIME_NO_MALLOC: use the debug preset";
+#endif
+}
+
 INSTANTIATE_TEST_SUITE_P(Robots,
                          KinematicsOf,
                          ::testing::Values("g1", "tiny"),
