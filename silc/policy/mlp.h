@@ -70,9 +70,9 @@ struct ColumnEntry {
 ///     ∂y/∂x E = D_L W_L D_{L−1} W_{L−1} … D_1 (W_1 E)
 ///
 /// is multiplied from the left: every product has 15 rows. For FALCON's 575-512-256-128-{15,14} and
-/// the 122 columns of SummedJacobians that is, per actor of 15 rows,
-///     15·128·256 + 15·256·512 + 15·512·122 = 3.4 M multiply-adds,
-/// 13 Mflop for both (forward tangents: 122 columns through 512·256 + 256·128 + 128·15, 81 Mflop).
+/// the 90 columns of SummedJacobians that is, per actor of 15 rows,
+///     15·128·256 + 15·256·512 + 15·512·90 = 3.1 M multiply-adds,
+/// 12.5 Mflop for both (forward tangents: 90 columns through 512·256 + 256·128 + 128·15, 60 Mflop).
 ///
 /// No allocation after construction. Copies share the weights.
 class MlpEngine {

@@ -59,19 +59,13 @@ struct BlockTarget {
   int cols;
 };
 
-// The sparse matrix E of an MlpEngine, and which columns are which block.
+// Which derivatives are wanted: the sparse matrix E of an MlpEngine, and the blocks its columns
+// form. A block is one matrix of a PolicyJacobians; frames that share one are summed.
 struct ColumnPlan {
   std::vector<ColumnEntry> entries;
-  int count = 0;
-  std::vector<int> first;  // of each block
-  std::vector<int> width;
-
-  int AddBlock(int cols) {
-    first.push_back(count);
-    width.push_back(cols);
-    count += cols;
-    return static_cast<int>(first.size()) - 1;
-  }
+  int count = 0;                              // columns
+  std::vector<int> first[kNumQuantities];     // column where each block of a quantity begins
+  std::optional<MlpEngine::Columns> columns;  // W_1 E, for the fast path
 };
 
 // To [−π, π).
@@ -113,8 +107,8 @@ struct Policy::Impl {
 
   int frames[kNumQuantities] = {};  // frames in which each quantity is observed
   ColumnPlan all;                   // every frame of every quantity
+  ColumnPlan statics;               // StaticJacobians()
   ColumnPlan sums;                  // SummedJacobians
-  std::optional<MlpEngine::Columns> all_columns, sum_columns;
 
   // ------------------------------------------------------------------ moving
   std::optional<MlpEngine> mlp;
@@ -133,6 +127,8 @@ struct Policy::Impl {
   bool has_acted = false;
   std::vector<char> action_clipped;
   std::vector<float> block_result;
+  std::vector<BlockTarget> targets;  // of the Jacobians being computed
+  PolicyJacobians sum_blocks;
 
   Impl(std::shared_ptr<const Graph> graph_in,
        ObservationLayout layout_in,
@@ -300,37 +296,47 @@ struct Policy::Impl {
                                                      : element.index;
   }
 
-  void PlanColumns() {
-    // all frames: one block per quantity and age, in the order of PolicyJacobians
-    int first_block[kNumQuantities];
+  // `block_of(quantity, age)` says which block of the quantity a frame belongs to; −1 for none.
+  template <typename BlockOf>
+  void Plan(const BlockOf& block_of, ColumnPlan* plan) const {
     for (int quantity = 0; quantity < kNumQuantities; ++quantity) {
-      first_block[quantity] = static_cast<int>(all.first.size());
-      for (int age = 0; age < frames[quantity]; ++age) all.AddBlock(QuantityWidth(quantity));
-    }
-    // sums: J_q0, S_q, S_v, S_a, S_tau, S_g; with one frame the first two are the same
-    const bool newest = frames[kQ] > 1;
-    if (frames[kQ] > 0) sums.AddBlock(newest ? nv : 0);
-    int sum_block[kNumQuantities];
-    for (const int quantity : {kQ, kV, kA, kTau, kG}) {
-      sum_block[quantity] = frames[quantity] > 0 ? sums.AddBlock(QuantityWidth(quantity)) : -1;
+      for (int age = 0; age < frames[quantity]; ++age) {
+        if (block_of(quantity, age) != static_cast<int>(plan->first[quantity].size())) continue;
+        plan->first[quantity].push_back(plan->count);
+        plan->count += QuantityWidth(quantity);
+      }
     }
     const auto& slots = history.slots();
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const Element& element = elements[U(slots[i].element)];
       const auto quantity = QuantityOf(element.source);
       if (!quantity) continue;
-      const int column = QuantityColumn(element);
-      const float value = static_cast<float>(element.scale);
-      all.entries.push_back({static_cast<int>(i),
-                             all.first[U(first_block[*quantity] + slots[i].age)] + column,
-                             value});
-      if (*quantity == kW) continue;
-      sums.entries.push_back(
-          {static_cast<int>(i), sums.first[U(sum_block[*quantity])] + column, value});
-      if (*quantity == kQ && newest && slots[i].age == 0) {
-        sums.entries.push_back({static_cast<int>(i), sums.first[0] + column, value});
-      }
+      const int block = block_of(*quantity, slots[i].age);
+      if (block < 0) continue;
+      plan->entries.push_back({static_cast<int>(i),
+                               plan->first[*quantity][U(block)] + QuantityColumn(element),
+                               static_cast<float>(element.scale)});
     }
+  }
+
+  void PlanColumns() {
+    const auto newest_and_rest = [](int age) { return std::min(age, 1); };
+    Plan([](int, int age) { return age; }, &all);
+    Plan(
+        [&](int quantity, int age) {
+          if (quantity == kV || quantity == kW) return -1;
+          return quantity == kQ ? newest_and_rest(age) : quantity == kG ? 0 : age;
+        },
+        &statics);
+    Plan(
+        [&](int quantity, int age) {
+          if (quantity == kV || quantity == kW) return -1;
+          return quantity == kQ ? newest_and_rest(age) : 0;
+        },
+        &sums);
+    std::size_t blocks = 0;
+    for (const auto& first : all.first) blocks += first.size();
+    targets.reserve(blocks);
   }
 
   void MakeEngine() {
@@ -338,11 +344,11 @@ struct Policy::Impl {
       case PolicyOptions::Engine::kAuto:
         if (const auto network = RecogniseMlp(*graph, input, output)) {
           mlp.emplace(*network);
-          if (sums.count > 0) sum_columns = mlp->MakeColumns(sums.count, sums.entries);
-          if (all.count > 0) all_columns = mlp->MakeColumns(all.count, all.entries);
           std::size_t size = 0;
-          for (const auto* columns : {&sum_columns, &all_columns}) {
-            if (columns->has_value()) size = std::max(size, mlp->ResultSize(**columns));
+          for (ColumnPlan* plan : {&all, &statics, &sums}) {
+            if (plan->count == 0) continue;
+            plan->columns = mlp->MakeColumns(plan->count, plan->entries);
+            size = std::max(size, mlp->ResultSize(*plan->columns));
           }
           block_result.assign(size, 0.0f);
           return;
@@ -512,20 +518,19 @@ struct Policy::Impl {
   // Jacobians
 
   // Sizes the matrices and says where each block of columns goes.
-  std::vector<BlockTarget> Targets(PolicyJacobians* out) const {
+  void AimAt(const ColumnPlan& plan, PolicyJacobians* out) {
     std::vector<Eigen::MatrixXd>* lists[kNumQuantities] = {
         &out->J_q, &out->J_v, &out->J_a, &out->J_tau, &out->J_g, &out->J_w};
-    std::vector<BlockTarget> targets;
-    std::size_t block = 0;
+    targets.clear();
     for (int quantity = 0; quantity < kNumQuantities; ++quantity) {
-      lists[quantity]->resize(U(frames[quantity]));
-      for (Eigen::MatrixXd& matrix : *lists[quantity]) {
+      const std::vector<int>& first = plan.first[quantity];
+      lists[quantity]->resize(first.size());
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        Eigen::MatrixXd& matrix = (*lists[quantity])[i];
         matrix.setZero(nv, QuantityWidth(quantity));
-        targets.push_back({&matrix, all.first[block], all.width[block]});
-        ++block;
+        targets.push_back({&matrix, first[i], QuantityWidth(quantity)});
       }
     }
-    return targets;
   }
 
   // Writes result[c * stride + r] = ∂a_{first_output + r}/∂(column c) for columns [from, from +
@@ -553,10 +558,7 @@ struct Policy::Impl {
   }
 
   template <typename Real>
-  void PushPlan(GraphEvaluator<Real>* evaluator,
-                const ColumnPlan& plan,
-                const BlockTarget* targets,
-                std::size_t num_targets) {
+  void PushPlan(GraphEvaluator<Real>* evaluator, const ColumnPlan& plan) {
     const int rows = static_cast<int>(action_joint.size());
     const int chunk = std::min(kTangentChunk, plan.count);
     if (chunk == 0) return;
@@ -576,24 +578,28 @@ struct Policy::Impl {
       }
       evaluator->PushTangents();
       const Real* d = evaluator->output_tangents(output).data();
-      for (std::size_t i = 0; i < num_targets; ++i)
-        Scatter(targets[i], from, count, d, 1, chunk, 0, rows);
+      for (const BlockTarget& target : targets) Scatter(target, from, count, d, 1, chunk, 0, rows);
     }
   }
 
-  // Any plan by the engine at hand.
-  PolicyStatus Run(const ColumnPlan& plan,
-                   const std::optional<MlpEngine::Columns>& columns,
-                   const BlockTarget* targets,
-                   std::size_t num_targets) {
+  PolicyStatus CheckFinite() const {
+    for (const BlockTarget& target : targets) {
+      if (!target.matrix->allFinite()) return PolicyStatus::kOutputNotFinite;
+    }
+    return PolicyStatus::kOk;
+  }
+
+  // Any plan, by the engine at hand.
+  PolicyStatus Run(const ColumnPlan& plan, PolicyJacobians* out) {
     SILC_CHECK(has_acted);
+    AimAt(plan, out);
+    if (plan.count == 0) return PolicyStatus::kOk;
     if (mlp && !mlp->clipped() && !history.any_clipped()) {
-      if (!columns) return PolicyStatus::kOk;
       mlp->PullBack();
       for (int b = 0; b < mlp->num_blocks(); ++b) {
-        const MlpEngine::Block block = mlp->Times(*columns, b, block_result);
-        for (std::size_t i = 0; i < num_targets; ++i) {
-          Scatter(targets[i],
+        const MlpEngine::Block block = mlp->Times(*plan.columns, b, block_result);
+        for (const BlockTarget& target : targets) {
+          Scatter(target,
                   0,
                   plan.count,
                   block_result.data(),
@@ -604,21 +610,18 @@ struct Policy::Impl {
         }
       }
     } else if (graph_float) {
-      PushPlan(&*graph_float, plan, targets, num_targets);
+      PushPlan(&*graph_float, plan);
     } else {
       // an MLP with something at a clip comes here too: its columns were made without
-      PushReference(plan, targets, num_targets);
+      PushReference(plan);
     }
-    for (std::size_t i = 0; i < num_targets; ++i) {
-      if (!targets[i].matrix->allFinite()) return PolicyStatus::kOutputNotFinite;
-    }
-    return PolicyStatus::kOk;
+    return CheckFinite();
   }
 
-  void PushReference(const ColumnPlan& plan, const BlockTarget* targets, std::size_t num_targets) {
+  void PushReference(const ColumnPlan& plan) {
     if (!graph_double) graph_double.emplace(graph);
     Fill(&*graph_double);
-    PushPlan(&*graph_double, plan, targets, num_targets);
+    PushPlan(&*graph_double, plan);
   }
 };
 
@@ -644,44 +647,37 @@ PolicyStatus Policy::Act(const ObservationInput& input, Eigen::VectorXd* q_targe
 }
 
 PolicyStatus Policy::Jacobians(PolicyJacobians* jacobians) {
-  const std::vector<BlockTarget> targets = impl_->Targets(jacobians);
-  return impl_->Run(impl_->all, impl_->all_columns, targets.data(), targets.size());
+  return impl_->Run(impl_->all, jacobians);
+}
+
+PolicyStatus Policy::StaticJacobians(PolicyJacobians* jacobians) {
+  return impl_->Run(impl_->statics, jacobians);
 }
 
 PolicyStatus Policy::Jacobians(SummedJacobians* jacobians) {
-  // in the order the blocks were planned in; no list on the heap, this runs in the loop
-  BlockTarget targets[6];
-  std::size_t count = 0;
-  const auto add = [&](Eigen::MatrixXd* matrix, bool observed, int cols) {
-    if (!observed) {
-      if (matrix->size() != 0) matrix->resize(0, 0);
-      return;
+  PolicyJacobians& blocks = impl_->sum_blocks;
+  const PolicyStatus status = impl_->Run(impl_->sums, &blocks);
+  const auto take = [](const std::vector<Eigen::MatrixXd>& list, Eigen::MatrixXd* sum) {
+    if (list.empty()) {
+      sum->resize(0, 0);
+    } else {
+      *sum = list[0];
     }
-    if (matrix->rows() != impl_->nv || matrix->cols() != cols) matrix->resize(impl_->nv, cols);
-    matrix->setZero();
-    targets[count] = {matrix, impl_->sums.first[count], impl_->sums.width[count]};
-    ++count;
   };
-  const int nv = impl_->nv;
-  add(&jacobians->J_q0, impl_->frames[kQ] > 0, nv);
-  add(&jacobians->S_q, impl_->frames[kQ] > 0, nv);
-  add(&jacobians->S_v, impl_->frames[kV] > 0, nv);
-  add(&jacobians->S_a, impl_->frames[kA] > 0, nv);
-  add(&jacobians->S_tau, impl_->frames[kTau] > 0, nv);
-  add(&jacobians->S_g, impl_->frames[kG] > 0, 3);
-  const PolicyStatus status = impl_->Run(impl_->sums, impl_->sum_columns, targets, count);
-  if (impl_->frames[kQ] == 1) jacobians->J_q0 = jacobians->S_q;
+  take(blocks.J_q, &jacobians->J_q0);
+  take(blocks.J_q, &jacobians->S_q);
+  if (blocks.J_q.size() == 2) jacobians->S_q += blocks.J_q[1];
+  take(blocks.J_a, &jacobians->S_a);
+  take(blocks.J_tau, &jacobians->S_tau);
+  take(blocks.J_g, &jacobians->S_g);
   return status;
 }
 
 PolicyStatus Policy::JacobiansByTangents(PolicyJacobians* jacobians) {
   SILC_CHECK(impl_->has_acted);
-  const std::vector<BlockTarget> targets = impl_->Targets(jacobians);
-  impl_->PushReference(impl_->all, targets.data(), targets.size());
-  for (const BlockTarget& target : targets) {
-    if (!target.matrix->allFinite()) return PolicyStatus::kOutputNotFinite;
-  }
-  return PolicyStatus::kOk;
+  impl_->AimAt(impl_->all, jacobians);
+  if (impl_->all.count > 0) impl_->PushReference(impl_->all);
+  return impl_->CheckFinite();
 }
 
 int Policy::num_joints() const { return impl_->nv; }

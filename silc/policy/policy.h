@@ -63,8 +63,10 @@ class Policy {
   /// are zero, and so are columns of joints that are not observed.
   /// @pre an Act() with kOk since the last Reset().
   PolicyStatus Jacobians(PolicyJacobians* jacobians);
-  /// The newest frame's J_q and the sums over frames, which is what (S2) and (S3) need; several
-  /// times cheaper.
+  /// What (S2), (S3) and the test of the action loop need, at two thirds of the cost: J_q as
+  /// {newest, sum of the older}, J_g as {sum}, J_a and J_tau per frame, J_v and J_w empty.
+  PolicyStatus StaticJacobians(PolicyJacobians* jacobians);
+  /// The newest frame's J_q and the sums over frames: (S2) and (S3) alone, cheaper still.
   PolicyStatus Jacobians(SummedJacobians* jacobians);
   /// The same as the first one, by tangents pushed through the graph in double precision: slow,
   /// general, and the reference the fast path is held to.

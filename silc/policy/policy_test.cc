@@ -275,10 +275,35 @@ TEST(Policy, SumsAreTheSumsOfTheFrames) {
     };
     EXPECT_LT((sums.J_q0 - all.J_q[0]).cwiseAbs().maxCoeff(), 1e-6);
     expect(sums.S_q, all.J_q, "S_q");
-    expect(sums.S_v, all.J_v, "S_v");
     expect(sums.S_a, all.J_a, "S_a");
     expect(sums.S_tau, all.J_tau, "S_tau");
     expect(sums.S_g, all.J_g, "S_g");
+  }
+}
+
+// K₁, K_s and the action loop come out of these as out of all frames.
+TEST(Policy, StaticJacobiansAreAllFramesWithTheOlderOnesSummed) {
+  for (const auto engine : {PolicyOptions::Engine::kAuto, PolicyOptions::Engine::kGraphFloat}) {
+    PolicyOptions options;
+    options.engine = engine;
+    Policy policy(Network(11), ThreeJointLayout(), Robot(), options);
+    Steps(&policy, 12, 6);
+    PolicyJacobians all, statics;
+    ASSERT_EQ(policy.Jacobians(&all), PolicyStatus::kOk);
+    ASSERT_EQ(policy.StaticJacobians(&statics), PolicyStatus::kOk);
+    ASSERT_EQ(statics.J_q.size(), 2u);
+    EXPECT_LT((statics.J_q[0] - all.J_q[0]).cwiseAbs().maxCoeff(), 1e-6);
+    EXPECT_LT((statics.J_q[1] - all.J_q[1] - all.J_q[2]).cwiseAbs().maxCoeff(), 1e-6);
+    ASSERT_EQ(statics.J_a.size(), 3u);
+    ASSERT_EQ(statics.J_tau.size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_LT((statics.J_a[i] - all.J_a[i]).cwiseAbs().maxCoeff(), 1e-6);
+      EXPECT_LT((statics.J_tau[i] - all.J_tau[i]).cwiseAbs().maxCoeff(), 1e-6);
+    }
+    ASSERT_EQ(statics.J_g.size(), 1u);
+    EXPECT_LT((statics.J_g[0] - all.J_g[0] - all.J_g[1] - all.J_g[2]).cwiseAbs().maxCoeff(), 1e-6);
+    EXPECT_TRUE(statics.J_v.empty());
+    EXPECT_TRUE(statics.J_w.empty());
   }
 }
 
@@ -445,11 +470,15 @@ TEST(Policy, TheLoopDoesNotAllocate) {
   const ObservationInput in = Steps(&policy, 29, 3);
   Eigen::VectorXd target(4);
   SummedJacobians sums;
+  PolicyJacobians all;
   ASSERT_EQ(policy.Jacobians(&sums), PolicyStatus::kOk);
+  ASSERT_EQ(policy.Jacobians(&all), PolicyStatus::kOk);
   Eigen::internal::set_is_malloc_allowed(false);
   const PolicyStatus acted = policy.Act(in, &target);
   const PolicyStatus summed = policy.Jacobians(&sums);
+  const PolicyStatus framed = policy.Jacobians(&all);
   Eigen::internal::set_is_malloc_allowed(true);
+  EXPECT_EQ(framed, PolicyStatus::kOk);
   EXPECT_EQ(acted, PolicyStatus::kOk);
   EXPECT_EQ(summed, PolicyStatus::kOk);
 }

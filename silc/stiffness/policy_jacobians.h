@@ -34,7 +34,6 @@ struct PolicyJacobians {
 struct SummedJacobians {
   Eigen::MatrixXd J_q0;   // [1/rad]     nu × nv   newest frame alone
   Eigen::MatrixXd S_q;    // [1/rad]     nu × nv   Σ_i J_q[i]
-  Eigen::MatrixXd S_v;    // [s/rad]     nu × nv   Σ_i J_v[i]
   Eigen::MatrixXd S_a;    // [1]         nu × nu   Σ_i J_a[i]
   Eigen::MatrixXd S_tau;  // [1/(N·m)]   nu × nv   Σ_i J_tau[i]
   Eigen::MatrixXd S_g;    // [1]         nu × 3    Σ_i J_g[i]
