@@ -101,12 +101,15 @@ void BenchObserve(const BenchArguments& args) {
                                          {"version", SILC_VERSION}};
     fmt::print("{}\n", line.dump());
   };
-  const auto network = [&] { loop.policy().Jacobians(&jacobians); };
+  const auto network = [&] { loop.policy().StaticJacobians(&jacobians); };
+  PolicyJacobians all;
+  const auto everything = [&] { loop.policy().Jacobians(&all); };
   const auto kinematics = [&] { ComputeBodyJacobians(robot, loop.data(), &body); };
   const auto stiffness = [&] { observer.Observe(jacobians, body, ContactMode::kDoubleSupport); };
   network();
   kinematics();
   print("observe.policy_jacobians_us", MedianMicroseconds(args.seconds, network));
+  print("observe.all_policy_jacobians_us", MedianMicroseconds(args.seconds, everything));
   print("observe.body_jacobians_us", MedianMicroseconds(args.seconds, kinematics));
   print("observe.stiffness_us", MedianMicroseconds(args.seconds, stiffness));
   print("observe.us", MedianMicroseconds(args.seconds, [&] {
