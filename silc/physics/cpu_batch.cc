@@ -128,15 +128,7 @@ int CpuBatch::lanes() const { return impl_->kernel.lanes; }
 
 StepCounts CpuBatch::counts() const {
   StepCounts sum;
-  for (const Impl::Counts& c : impl_->counts) {
-    sum.steps += c.value.steps;
-    sum.groups += c.value.groups;
-    sum.iterations += c.value.iterations;
-    sum.group_iterations += c.value.group_iterations;
-    sum.contacts += c.value.contacts;
-    sum.unconverged += c.value.unconverged;
-    sum.live_links += c.value.live_links;
-  }
+  for (const Impl::Counts& c : impl_->counts) sum.Add(c.value);
   return sum;
 }
 

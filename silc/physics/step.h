@@ -24,6 +24,28 @@
 /// line search.
 namespace silc::SILC_KERNEL {
 
+/// The processor's clock, for profiles; 0 where there is none that is cheap to read.
+SILC_HD long Ticks() {
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  return static_cast<long>(__builtin_ia32_rdtsc());
+#else
+  return 0;
+#endif
+}
+
+/// Adds the time since the last call to a stage.
+struct StageClock {
+  StepCounts* counts;
+  long last;
+  SILC_HD explicit StageClock(StepCounts* c) : counts(c), last(c ? Ticks() : 0) {}
+  SILC_HD void Charge(StepStage stage) {
+    if (!counts) return;
+    const long now = Ticks();
+    counts->ticks[stage] += now - last;
+    last = now;
+  }
+};
+
 /// Value i of one robot, or of a group of lanes. On the GPU the robots of a batch are interleaved.
 template <class Real>
 struct Column {
@@ -117,7 +139,8 @@ struct Workspace {
   int live_links[kLinks], num_live;  // live in some lane, ascending
   int idle_links[kLinks], num_idle;
   int all_links[kLinks];
-  int limits_active;    // some lane has a joint at its limit
+  int limit_links[kLinks], num_limits;  // links with the joint at its limit in some lane
+  unsigned char at_limit[kLinks];
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
@@ -393,11 +416,11 @@ template <class Real, class Work, class T>
 SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
   const Real zero(0), one(1);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  work.limits_active = 0;
+  work.num_limits = 0;
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    w.limit_D = zero;
+    work.at_limit[b] = 0;
     if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * robot.qvel[link.dof];
     if (!link.limited) continue;
     const Real q = robot.qpos[link.qpos];
@@ -411,7 +434,8 @@ SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot,
     w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
     w.limit_ref =
         -Real(link.limit.B) * sign * robot.qvel[link.dof] - Real(link.limit.K) * imp * pos;
-    work.limits_active = 1;
+    work.at_limit[b] = 1;
+    work.limit_links[work.num_limits++] = b;
   }
 }
 
@@ -423,7 +447,7 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
   for (int b = model.num_links - 1; b >= 0; --b) {
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
-    if (link.limited) live = live | (work.link[b].limit_D > zero);
+    if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       live = live | (work.contact[k].D > zero);
     }
@@ -502,11 +526,11 @@ SILC_HD_NOINLINE void Eliminate(
       for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
         AddContactRows(work.contact[k], &A, &p);
       }
-      if (work.limits_active && link.limited) {
+      if (work.at_limit[b]) {
         const MaskOf<Real> on = w.limit_sign * w.x < w.limit_ref;
         const Real D = Select(on, w.limit_D, zero);
         diagonal += D;
-        tau += Select(w.limit_D > zero, D * w.limit_ref * w.limit_sign, zero);
+        tau += D * w.limit_ref * w.limit_sign;
       }
       if (link.friction > 0) {
         // quadratic while |jar| < R f, then the force stays at ±f
@@ -673,16 +697,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
       sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
     }
-    if (work.limits_active) {
-      for (int i = 0; i < num_live; ++i) {
-        const int b = live[i];
-        if (!model.link[b].limited) continue;
-        const LinkWork<Real>& w = work.link[b];
-        const Mask at_limit = w.limit_D > zero;
-        sums.Add(w.limit_D,
-                 Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
-                 Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
-      }
+    for (int i = 0; i < work.num_limits; ++i) {
+      const LinkWork<Real>& w = work.link[work.limit_links[i]];
+      sums.Add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
     }
     if (model.has_friction) {
       for (int i = 0; i < num_live; ++i) {
@@ -706,10 +723,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     const Mask at_target = Not(sums.changed) | small;
     if (counts) {
       ++counts->group_iterations;
-      const Real one_each = Select(done, zero, one);
-      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-        counts->iterations += static_cast<long>(Lane(one_each, l));
-      }
+      counts->iterations += Count(Not(done));
     }
 
     // (D9) slope of (D1) along the line: g0 + α dMd + rows(α), piecewise linear and rising
@@ -746,16 +760,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
           add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
           add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
         }
-        if (work.limits_active) {
-          for (int i = 0; i < num_live; ++i) {
-            const int b = live[i];
-            if (!model.link[b].limited) continue;
-            const LinkWork<Real>& w = work.link[b];
-            const Mask at_limit = w.limit_D > zero;
-            add(w.limit_D,
-                Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
-                Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
-          }
+        for (int i = 0; i < work.num_limits; ++i) {
+          const LinkWork<Real>& w = work.link[work.limit_links[i]];
+          add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
         }
         if (model.has_friction) {
           for (int i = 0; i < num_live; ++i) {
@@ -806,10 +813,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   }
   work.solved = done;
   if (counts) {
-    const Real left = Select(done, zero, one);
-    for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-      counts->unconverged += static_cast<long>(Lane(left, l));
-    }
+    counts->unconverged += Count(Not(done));
     counts->live_links += num_live;
   }
 }
@@ -831,9 +835,9 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     Real force = zero;
-    if (work.limits_active && link.limited) {
+    if (work.at_limit[b]) {
       const Real jar = w.limit_sign * w.x - w.limit_ref;
-      force = Select(w.limit_D > zero, -w.limit_sign * w.limit_D * Min(jar, zero), zero);
+      force = -w.limit_sign * w.limit_D * Min(jar, zero);
     }
     if (link.friction > 0) {
       const Real f(link.friction);
@@ -917,30 +921,33 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
                               int substep,
                               StepCounts* counts,
                               Work& work) {
+  StageClock clock(counts);
   Kinematics<Real>(model, robot, substep, work);
+  clock.Charge(kStageKinematics);
   FindContacts<Real>(model, robot, work);
   FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
+  clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
+  clock.Charge(kStageIdle);
   work.solved = MaskOf<Real>(true);
   if (work.num_live > 0) {
     const MaskOf<Real> frozen = robot.fault[0] > Real(0);
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
+  clock.Charge(kStageNewton);
   Accelerate<Real>(model, false, work);
   ConstraintForces<Real>(model, work);
   if (options.refine) {
     Refine<Real>(model, work);
     ConstraintForces<Real>(model, work);
   }
+  clock.Charge(kStageRefine);
   if (counts) {
     counts->steps += ScalarTraits<Real>::kLanes;
     ++counts->groups;
     for (int k = 0; k < work.num_active; ++k) {
-      const Real touching = Select(work.contact[k].D > Real(0), Real(1), Real(0));
-      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-        counts->contacts += static_cast<long>(Lane(touching, l));
-      }
+      counts->contacts += Count(work.contact[k].D > Real(0));
     }
   }
 }
@@ -995,6 +1002,7 @@ SILC_HD void Step(const StepModel<T>& model,
                   Work& work) {
   const Real zero(0), h(model.timestep);
   Forward<Real>(model, robot, options, substep, counts, work);
+  StageClock clock(counts);
   if (results) WriteResults<Real>(model, robot, work);
   const MaskOf<Real> was_ok = Not(robot.fault[0] > zero);
 
@@ -1099,6 +1107,7 @@ SILC_HD void Step(const StepModel<T>& model,
     keep(robot.qpos[q + 5], n2 * scale);
     keep(robot.qpos[q + 6], n3 * scale);
   }
+  clock.Charge(kStageIntegrate);
 }
 
 }  // namespace silc::SILC_KERNEL
