@@ -9,7 +9,7 @@ namespace silc {
 
 struct CudaBatchOptions {
   int device = 0;
-  StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-10};
+  StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
 };
 
 /// The batch stepper on a GPU: one thread per robot, everything in device memory. Advance() and

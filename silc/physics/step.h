@@ -160,6 +160,17 @@ SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
   return Real(row.dmin) + y * Real(row.dmax - row.dmin);
 }
 
+/// Turns a frame about its own axis k by the angle with sine s and cosine c; returns the axis. A
+/// template: columns picked at run time would have to live in memory.
+template <int k, class Real>
+SILC_HD Vec3<Real> Turn(Rotation<Real>* R, Real s, Real c) {
+  constexpr int i = (k + 1) % 3, j = (k + 2) % 3;
+  const Vec3<Real> y = R->col[i], z = R->col[j];
+  R->col[i] = y * c + z * s;
+  R->col[j] = z * c - y * s;
+  return R->col[k];
+}
+
 /// (D2) Moves a frame from link b's parent to link b and writes the joint's motion S. `frame` holds
 /// link b − 1 on entry, which is the parent unless the tree branches there.
 template <class Real, class Work, class T>
@@ -215,16 +226,20 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
   }
   LinkWork<Real>& w = work.link[b];
   const Real q = robot.qpos[link.qpos] - Real(link.q0), qd = robot.qvel[link.dof];
-  const int i0 = link.axis, i1 = i0 == 2 ? 0 : i0 + 1, i2 = i1 == 2 ? 0 : i1 + 1;
-  const Vec3<Real> axis = frame.R.col[i0];
   if (link.joint == JointKind::kHinge) {
     Real s, c;
     SinCos(q, &s, &c);
-    const Vec3<Real> y = frame.R.col[i1], z = frame.R.col[i2];
-    frame.R.col[i1] = y * c + z * s;
-    frame.R.col[i2] = z * c - y * s;
+    Vec3<Real> axis;
+    if (link.axis == 0) {
+      axis = Turn<0>(&frame.R, s, c);
+    } else if (link.axis == 1) {
+      axis = Turn<1>(&frame.R, s, c);
+    } else {
+      axis = Turn<2>(&frame.R, s, c);
+    }
     w.S = {axis, Cross(frame.p, axis)};
   } else {
+    const Vec3<Real> axis = frame.R.col[link.axis];
     frame.p = frame.p + axis * q;
     w.S = {{zero, zero, zero}, axis};
   }
@@ -732,11 +747,14 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Mask settled = done | at_target;
     if (!All(settled)) {
       Real slope = g0 + dMd + sums.slope1, curvature = dMd + sums.curvature1;
+      // flat enough: a closer minimum along this line saves no iteration
+      const Real flat = Real(T(0.15)) * dHd;
+      settled = settled | Not(Abs(slope) > flat);
       // bracket: slope below zero at `low`, above it at `high`; high = 1e6 means not yet seen
       Mask short_of = slope < zero;
       Real low = Select(short_of, one, zero), high = Select(short_of, Real(T(1e6)), one);
       Real slope_low = Select(short_of, slope, -dHd), slope_high = Select(short_of, zero, slope);
-      for (int evaluation = 1; evaluation < options.line_search; ++evaluation) {
+      for (int evaluation = 1; evaluation < options.line_search && !All(settled); ++evaluation) {
         // Newton where it stays in the bracket, a secant through its ends where not
         const Real newton = alpha - slope / Max(curvature, tiny);
         const Real secant =
@@ -775,8 +793,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
             curvature += Select(Abs(D * jar) < f, D * delta * delta, zero);
           }
         }
-        settled = settled | Not(Abs(slope) > Real(T(0.01)) * dHd);
-        if (All(settled)) break;
+        settled = settled | Not(Abs(slope) > flat);
         short_of = slope < zero;
         low = Select(settled, low, Select(short_of, alpha, low));
         slope_low = Select(settled, slope_low, Select(short_of, slope, slope_low));
