@@ -204,7 +204,7 @@ void BenchOne(const PhysicsBenchOptions& options,
   }
   const FlopCount flop = CountFlop(cpu->model(), crowd.qpos, crowd.qvel, options.steps, batch);
   double peak = 0;
-  for (const GroupKernel& kernel : AvailableKernels()) {
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
     if (batch.name() != kernel.name) continue;
     constexpr long kRounds = 20'000'000;
     const double start = ThreadSeconds();

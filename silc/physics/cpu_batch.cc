@@ -30,7 +30,7 @@ Memory Allocate(std::size_t bytes) {
 
 GroupKernel Choose(const std::string& name) {
   std::vector<std::string> known;
-  for (const GroupKernel& kernel : AvailableKernels()) {
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
     if (name.empty() || name == kernel.name) return kernel;
     known.push_back(kernel.name);
   }

@@ -32,6 +32,6 @@ struct GroupKernel {
 };
 
 /// The kernels this processor can run, widest first; never empty.
-std::vector<GroupKernel> AvailableKernels();
+std::vector<GroupKernel> AvailableGroupKernels();
 
 }  // namespace silc

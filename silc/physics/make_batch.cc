@@ -50,8 +50,8 @@ RobotBatch MakeRobotBatch(const RobotModel& robot, const BatchRequest& request) 
 
   // every robot in the standing pose, its servos holding it there
   const MjDataPtr data = robot.MakeData();
-  StandInPose(robot, spec.StandingPose(), data.get());
-  const GainSet& gains = spec.Gains();
+  StandInPose(robot, spec.StandingPose(request.pose), data.get());
+  const GainSet& gains = spec.Gains(request.gains);
   std::vector<int> envs(n);
   std::iota(envs.begin(), envs.end(), 0);
   const int nu = model.step.num_actuators;
@@ -59,7 +59,7 @@ RobotBatch MakeRobotBatch(const RobotModel& robot, const BatchRequest& request) 
   for (int env = 0; env < n; ++env) {
     qpos.insert(qpos.end(), data->qpos, data->qpos + model.step.nq);
     for (int j = 0; j < nu; ++j) {
-      kp.push_back(static_cast<float>(gains.kp[j]));
+      kp.push_back(static_cast<float>(request.stiffness * gains.kp[j]));
       kd.push_back(static_cast<float>(gains.kd[j]));
       target.push_back(static_cast<float>(data->qpos[robot.qpos_address()[j]]));
     }

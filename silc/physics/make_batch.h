@@ -12,6 +12,8 @@ namespace silc {
 struct BatchRequest {
   std::string backend = "batch";  // "batch" (CPU), "cuda", "mujoco"
   std::string kernel;             // of "batch"; empty: the widest
+  std::string gains, pose;        // of robot.yaml; empty: its defaults
+  double stiffness = 1;           // factor on the gains' kp
   int num_envs = 1;
   int threads = 1;
   double friction_loss = 0;  // on every joint, instead of the model's [N·m]; negative: the model's

@@ -13,8 +13,12 @@ namespace silc {
 namespace {
 
 SimTrace Simulate(const SimOptions& options, const RobotModel& robot, const std::string& backend) {
-  RobotBatch made =
-      MakeRobotBatch(robot, {.backend = backend, .friction_loss = options.friction_loss});
+  RobotBatch made = MakeRobotBatch(robot,
+                                   {.backend = backend,
+                                    .gains = options.gains,
+                                    .pose = options.pose,
+                                    .stiffness = options.stiffness,
+                                    .friction_loss = options.friction_loss});
   PhysicsBatch& batch = *made.batch;
   const double h = made.model->opt.timestep;
   const int substeps = robot.spec().physics_steps_per_control();

@@ -10,6 +10,8 @@ namespace silc {
 struct SimOptions {
   std::string robot = "g1";
   std::vector<std::string> backends = {"batch", "mujoco"};
+  std::string gains, pose;                 // of robot.yaml; empty: its defaults
+  double stiffness = 1;                    // factor on kp
   double seconds = 5;                      // [s]
   std::array<double, 3> push = {0, 0, 0};  // on the base, in W [N]
   double push_time = 0.5;                  // [s]
