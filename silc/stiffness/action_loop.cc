@@ -47,8 +47,8 @@ void ActionLoop::Resize(int frames) {
   for (int k = 0; k < size; ++k) random_[k] = rng.Uniform(-1, 1);
   random_.normalize();
   warm_ = false;
-  // run once on zeros: Eigen leaves the status of a solver that never ran uninitialised, and copying
-  // that is undefined
+  // run once on zeros: Eigen leaves the status of a solver that never ran uninitialised, and
+  // copying that is undefined
   schur_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(size, size), false);
   ritz_ = Eigen::EigenSolver<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
 }
