@@ -244,9 +244,20 @@ TEST_P(StepAgainstMujoco, ConstrainedStep) {
       EXPECT_LT(vel, 1e-6) << where;
       EXPECT_LT(Relative(ColumnValues(buffer_->data().qpos, s.nq), d->qpos, 1), 1e-8) << where;
 
-      // total force of all contacts
+      // total force of all contacts; each inside its friction pyramid, which it cannot leave
       Vec3<double> sum = {0, 0, 0};
-      for (int k = 0; k < work_->num_active; ++k) sum = sum + work_->contact[k].force;
+      for (int k = 0; k < work_->num_active; ++k) {
+        const ContactWork<double>& c = work_->contact[k];
+        sum = sum + c.force;
+        const double normal = Dot(c.n, c.force);
+        EXPECT_GE(normal, 0) << where;
+        if (c.mu1 > 0) {
+          // t1, t2 carry one factor of friction, and the pyramid's edges the other
+          const double slip = std::abs(Dot(c.t1, c.force)) / (c.mu1 * c.mu1) +
+                              std::abs(Dot(c.t2, c.force)) / (c.mu2 * c.mu2);
+          EXPECT_LE(slip, normal * (1 + 1e-9) + 1e-9) << where;
+        }
+      }
       mjtNum total[3] = {0, 0, 0};
       for (int i = 0; i < d->ncon; ++i) {
         mjtNum force[6], world[3];
