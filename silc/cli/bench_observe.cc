@@ -131,6 +131,7 @@ void AddBench(CLI::App* app) {
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
   observe->callback([args] { BenchObserve(*args); });
+  AddBenchPhysics(bench);
 }
 
 }  // namespace silc

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(38);
   silc::AddObserve(&app);
   silc::AddBench(&app);
+  silc::AddSim(&app);
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

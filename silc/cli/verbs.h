@@ -9,5 +9,9 @@ namespace silc {
 // (silc/base/error.h) and told in main.cc.
 void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
+void AddSim(CLI::App* app);
+
+// The parts of `bench` that live in files of their own.
+void AddBenchPhysics(CLI::App* bench);
 
 }  // namespace silc

@@ -45,7 +45,9 @@ TEST(BudgetFile, KnowsThePapersModes) {
     EXPECT_EQ(spec.null_stiffness, null_stiffness) << name;
     EXPECT_EQ(spec.weight, NullWeight::kIdentity) << name;
     EXPECT_EQ(spec.hand[0].has_value(), hand > 0) << name;
-    if (hand > 0) EXPECT_EQ(*spec.hand[0], Eigen::Vector3d::Constant(hand)) << name;
+    if (hand > 0) {
+      EXPECT_EQ(*spec.hand[0], Eigen::Vector3d::Constant(hand)) << name;
+    }
   };
   expect("high-stiff", 1000, 100, 0);
   expect("compliance", 200, 50, 0);

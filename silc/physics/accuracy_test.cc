@@ -93,7 +93,7 @@ TEST(Accuracy, FloatAccelerationIsMujocosToFivedigits) {
       qacc[i].assign(d->qacc, d->qacc + m.nv);
       scale[i] = std::max(Norm(d->qacc, m.nv), Norm(d->qacc_smooth, m.nv));
     }
-    for (const GroupKernel& kernel : AvailableKernels()) {
+    for (const GroupKernel& kernel : AvailableGroupKernels()) {
       CpuBatch batch(model, n, {.threads = 1, .kernel = kernel.name});
       for (int i = 0; i < n; ++i) {
         RandomState(m, i % kStateKinds, i, d.get());

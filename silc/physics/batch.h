@@ -80,7 +80,7 @@ class PhysicsBatch {
 struct CpuBatchOptions {
   int threads = 1;
   std::string kernel;  // "avx512", "avx2", "baseline"; empty: the widest this machine has
-  StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-10};
+  StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
 };
 
 /// The batch stepper on CPU threads, float, one SIMD lane per robot.

@@ -110,7 +110,7 @@ std::vector<std::vector<float>> RowsOf(
 // bitwise, on every instruction set: alone, in a crowd, in another crowd, in another lane, on two
 // threads
 TEST_F(BatchTest, ARobotDoesNotNoticeItsNeighbours) {
-  for (const GroupKernel& kernel : AvailableKernels()) {
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
     const CpuBatchOptions options{.threads = 1, .kernel = kernel.name};
     for (const int identity : {5, 12, 30, 31}) {
       const auto alone = RowsOf(Cpu(1, options).get(), {identity}, 0, *mujoco_, data_.get());
@@ -129,7 +129,7 @@ TEST_F(BatchTest, ARobotDoesNotNoticeItsNeighbours) {
 
 // a robot that goes mad is frozen with a code; those beside it end in the same bits as without it
 TEST_F(BatchTest, PoisonStaysInItsLane) {
-  for (const GroupKernel& kernel : AvailableKernels()) {
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
     const int n = 2 * kernel.lanes;
     const CpuBatchOptions options{.threads = 1, .kernel = kernel.name};
     auto clean = Cpu(n, options), poisoned = Cpu(n, options);

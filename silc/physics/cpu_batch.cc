@@ -30,7 +30,7 @@ Memory Allocate(std::size_t bytes) {
 
 GroupKernel Choose(const std::string& name) {
   std::vector<std::string> known;
-  for (const GroupKernel& kernel : AvailableKernels()) {
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
     if (name.empty() || name == kernel.name) return kernel;
     known.push_back(kernel.name);
   }
@@ -128,15 +128,7 @@ int CpuBatch::lanes() const { return impl_->kernel.lanes; }
 
 StepCounts CpuBatch::counts() const {
   StepCounts sum;
-  for (const Impl::Counts& c : impl_->counts) {
-    sum.steps += c.value.steps;
-    sum.groups += c.value.groups;
-    sum.iterations += c.value.iterations;
-    sum.group_iterations += c.value.group_iterations;
-    sum.contacts += c.value.contacts;
-    sum.unconverged += c.value.unconverged;
-    sum.live_links += c.value.live_links;
-  }
+  for (const Impl::Counts& c : impl_->counts) sum.Add(c.value);
   return sum;
 }
 

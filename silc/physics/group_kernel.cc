@@ -9,7 +9,7 @@ GroupKernel Kernel_avx512();
 GroupKernel Kernel_avx2();
 #endif
 
-std::vector<GroupKernel> AvailableKernels() {
+std::vector<GroupKernel> AvailableGroupKernels() {
   std::vector<GroupKernel> kernels;
 #ifdef SILC_X86_KERNELS
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

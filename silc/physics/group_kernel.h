@@ -26,9 +26,12 @@ struct GroupKernel {
                   const FieldLayout& layout,
                   float* group,
                   void* workspace);
+  /// 24 · lanes · rounds floating-point operations that touch no memory: what the core can do at
+  /// most.
+  float (*multiply_add)(long rounds);
 };
 
 /// The kernels this processor can run, widest first; never empty.
-std::vector<GroupKernel> AvailableKernels();
+std::vector<GroupKernel> AvailableGroupKernels();
 
 }  // namespace silc

@@ -34,8 +34,22 @@ void GroupOutputs(const StepModel<float>& model,
 }
 
 template <int N>
+float MultiplyAdd(long rounds) {
+  // twelve independent chains cover the latency of two pipes
+  Lanes<N> x[12];
+  for (int i = 0; i < 12; ++i) x[i] = Lanes<N>(0.1f * static_cast<float>(i));
+  const Lanes<N> a(0.999f), b(0.001f);
+  for (long k = 0; k < rounds; ++k) {
+    _Pragma("GCC unroll 12") for (int i = 0; i < 12; ++i) x[i] = x[i] * a + b;
+  }
+  Lanes<N> sum(0.0f);
+  for (int i = 0; i < 12; ++i) sum += x[i];
+  return sum.lane(0);
+}
+
+template <int N>
 GroupKernel MakeGroupKernel(const char* name) {
-  return {name, N, sizeof(Workspace<Lanes<N>>), AdvanceGroup<N>, GroupOutputs<N>};
+  return {name, N, sizeof(Workspace<Lanes<N>>), AdvanceGroup<N>, GroupOutputs<N>, MultiplyAdd<N>};
 }
 
 }  // namespace silc::SILC_KERNEL

@@ -5,7 +5,7 @@
 
 #include "silc/physics/kernel.h"
 
-#if defined(__AVX512F__) || defined(__AVX__)
+#if defined(__SSE__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
 
@@ -53,6 +53,7 @@ SILC_HD float Sqrt(float a) { return sqrtf(a); }
 SILC_HD bool All(bool m) { return m; }
 SILC_HD bool Any(bool m) { return m; }
 SILC_HD bool Not(bool m) { return !m; }
+SILC_HD int Count(bool m) { return m ? 1 : 0; }
 
 #ifndef __CUDACC__
 
@@ -151,22 +152,37 @@ SILC_HD Lanes<N> Sqrt(Lanes<N> a) {
 #ifdef __AVX__
   if constexpr (N == 8) return {(typename VectorOf<N>::Float)_mm256_sqrt_ps((__m256)a.v)};
 #endif
+#ifdef __SSE__
+  if constexpr (N == 4) return {(typename VectorOf<N>::Float)_mm_sqrt_ps((__m128)a.v)};
+#endif
   Lanes<N> r;
   for (int i = 0; i < N; ++i) r.v[i] = __builtin_sqrtf(a.v[i]);
   return r;
 }
 
+/// One bit per lane.
 template <int N>
-SILC_HD bool Any(LaneMask<N> m) {
+SILC_HD unsigned Bits(LaneMask<N> m) {
 #ifdef __AVX512F__
-  if constexpr (N == 16) return _mm512_cmplt_epi32_mask((__m512i)m.v, _mm512_setzero_si512()) != 0;
+  if constexpr (N == 16) return _mm512_cmplt_epi32_mask((__m512i)m.v, _mm512_setzero_si512());
 #endif
 #ifdef __AVX__
-  if constexpr (N == 8) return _mm256_movemask_ps((__m256)m.v) != 0;
+  if constexpr (N == 8) return static_cast<unsigned>(_mm256_movemask_ps((__m256)m.v));
 #endif
-  int any = 0;
-  for (int i = 0; i < N; ++i) any |= m.v[i];
-  return any != 0;
+#ifdef __SSE__
+  if constexpr (N == 4) return static_cast<unsigned>(_mm_movemask_ps((__m128)m.v));
+#endif
+  unsigned bits = 0;
+  for (int i = 0; i < N; ++i) bits |= (m.v[i] ? 1u : 0u) << i;
+  return bits;
+}
+template <int N>
+SILC_HD bool Any(LaneMask<N> m) {
+  return Bits(m) != 0;
+}
+template <int N>
+SILC_HD int Count(LaneMask<N> m) {
+  return __builtin_popcount(Bits(m));
 }
 template <int N>
 SILC_HD bool All(LaneMask<N> m) {

@@ -24,6 +24,28 @@
 /// line search.
 namespace silc::SILC_KERNEL {
 
+/// The processor's clock, for profiles; 0 where there is none that is cheap to read.
+SILC_HD long Ticks() {
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  return static_cast<long>(__builtin_ia32_rdtsc());
+#else
+  return 0;
+#endif
+}
+
+/// Adds the time since the last call to a stage.
+struct StageClock {
+  StepCounts* counts;
+  long last;
+  SILC_HD explicit StageClock(StepCounts* c) : counts(c), last(c ? Ticks() : 0) {}
+  SILC_HD void Charge(StepStage stage) {
+    if (!counts) return;
+    const long now = Ticks();
+    counts->ticks[stage] += now - last;
+    last = now;
+  }
+};
+
 /// Value i of one robot, or of a group of lanes. On the GPU the robots of a batch are interleaved.
 template <class Real>
 struct Column {
@@ -117,7 +139,8 @@ struct Workspace {
   int live_links[kLinks], num_live;  // live in some lane, ascending
   int idle_links[kLinks], num_idle;
   int all_links[kLinks];
-  int limits_active;    // some lane has a joint at its limit
+  int limit_links[kLinks], num_limits;  // links with the joint at its limit in some lane
+  unsigned char at_limit[kLinks];
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
@@ -135,6 +158,17 @@ SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
   }
   const Real y = Select(x <= Real(row.mid), Real(row.rise) * xp, one - Real(row.fall) * wp);
   return Real(row.dmin) + y * Real(row.dmax - row.dmin);
+}
+
+/// Turns a frame about its own axis k by the angle with sine s and cosine c; returns the axis. A
+/// template: columns picked at run time would have to live in memory.
+template <int k, class Real>
+SILC_HD Vec3<Real> Turn(Rotation<Real>* R, Real s, Real c) {
+  constexpr int i = (k + 1) % 3, j = (k + 2) % 3;
+  const Vec3<Real> y = R->col[i], z = R->col[j];
+  R->col[i] = y * c + z * s;
+  R->col[j] = z * c - y * s;
+  return R->col[k];
 }
 
 /// (D2) Moves a frame from link b's parent to link b and writes the joint's motion S. `frame` holds
@@ -192,16 +226,20 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
   }
   LinkWork<Real>& w = work.link[b];
   const Real q = robot.qpos[link.qpos] - Real(link.q0), qd = robot.qvel[link.dof];
-  const int i0 = link.axis, i1 = i0 == 2 ? 0 : i0 + 1, i2 = i1 == 2 ? 0 : i1 + 1;
-  const Vec3<Real> axis = frame.R.col[i0];
   if (link.joint == JointKind::kHinge) {
     Real s, c;
     SinCos(q, &s, &c);
-    const Vec3<Real> y = frame.R.col[i1], z = frame.R.col[i2];
-    frame.R.col[i1] = y * c + z * s;
-    frame.R.col[i2] = z * c - y * s;
+    Vec3<Real> axis;
+    if (link.axis == 0) {
+      axis = Turn<0>(&frame.R, s, c);
+    } else if (link.axis == 1) {
+      axis = Turn<1>(&frame.R, s, c);
+    } else {
+      axis = Turn<2>(&frame.R, s, c);
+    }
     w.S = {axis, Cross(frame.p, axis)};
   } else {
+    const Vec3<Real> axis = frame.R.col[link.axis];
     frame.p = frame.p + axis * q;
     w.S = {{zero, zero, zero}, axis};
   }
@@ -393,11 +431,11 @@ template <class Real, class Work, class T>
 SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
   const Real zero(0), one(1);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  work.limits_active = 0;
+  work.num_limits = 0;
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    w.limit_D = zero;
+    work.at_limit[b] = 0;
     if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * robot.qvel[link.dof];
     if (!link.limited) continue;
     const Real q = robot.qpos[link.qpos];
@@ -411,7 +449,8 @@ SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot,
     w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
     w.limit_ref =
         -Real(link.limit.B) * sign * robot.qvel[link.dof] - Real(link.limit.K) * imp * pos;
-    work.limits_active = 1;
+    work.at_limit[b] = 1;
+    work.limit_links[work.num_limits++] = b;
   }
 }
 
@@ -423,7 +462,7 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
   for (int b = model.num_links - 1; b >= 0; --b) {
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
-    if (link.limited) live = live | (work.link[b].limit_D > zero);
+    if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       live = live | (work.contact[k].D > zero);
     }
@@ -502,11 +541,11 @@ SILC_HD_NOINLINE void Eliminate(
       for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
         AddContactRows(work.contact[k], &A, &p);
       }
-      if (work.limits_active && link.limited) {
+      if (work.at_limit[b]) {
         const MaskOf<Real> on = w.limit_sign * w.x < w.limit_ref;
         const Real D = Select(on, w.limit_D, zero);
         diagonal += D;
-        tau += Select(w.limit_D > zero, D * w.limit_ref * w.limit_sign, zero);
+        tau += D * w.limit_ref * w.limit_sign;
       }
       if (link.friction > 0) {
         // quadratic while |jar| < R f, then the force stays at ±f
@@ -673,16 +712,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
       sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
     }
-    if (work.limits_active) {
-      for (int i = 0; i < num_live; ++i) {
-        const int b = live[i];
-        if (!model.link[b].limited) continue;
-        const LinkWork<Real>& w = work.link[b];
-        const Mask at_limit = w.limit_D > zero;
-        sums.Add(w.limit_D,
-                 Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
-                 Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
-      }
+    for (int i = 0; i < work.num_limits; ++i) {
+      const LinkWork<Real>& w = work.link[work.limit_links[i]];
+      sums.Add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
     }
     if (model.has_friction) {
       for (int i = 0; i < num_live; ++i) {
@@ -706,10 +738,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     const Mask at_target = Not(sums.changed) | small;
     if (counts) {
       ++counts->group_iterations;
-      const Real one_each = Select(done, zero, one);
-      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-        counts->iterations += static_cast<long>(Lane(one_each, l));
-      }
+      counts->iterations += Count(Not(done));
     }
 
     // (D9) slope of (D1) along the line: g0 + α dMd + rows(α), piecewise linear and rising
@@ -718,11 +747,14 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Mask settled = done | at_target;
     if (!All(settled)) {
       Real slope = g0 + dMd + sums.slope1, curvature = dMd + sums.curvature1;
+      // flat enough: a closer minimum along this line saves no iteration
+      const Real flat = Real(T(0.15)) * dHd;
+      settled = settled | Not(Abs(slope) > flat);
       // bracket: slope below zero at `low`, above it at `high`; high = 1e6 means not yet seen
       Mask short_of = slope < zero;
       Real low = Select(short_of, one, zero), high = Select(short_of, Real(T(1e6)), one);
       Real slope_low = Select(short_of, slope, -dHd), slope_high = Select(short_of, zero, slope);
-      for (int evaluation = 1; evaluation < options.line_search; ++evaluation) {
+      for (int evaluation = 1; evaluation < options.line_search && !All(settled); ++evaluation) {
         // Newton where it stays in the bracket, a secant through its ends where not
         const Real newton = alpha - slope / Max(curvature, tiny);
         const Real secant =
@@ -746,16 +778,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
           add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
           add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
         }
-        if (work.limits_active) {
-          for (int i = 0; i < num_live; ++i) {
-            const int b = live[i];
-            if (!model.link[b].limited) continue;
-            const LinkWork<Real>& w = work.link[b];
-            const Mask at_limit = w.limit_D > zero;
-            add(w.limit_D,
-                Select(at_limit, w.limit_sign * w.x - w.limit_ref, zero),
-                Select(at_limit, w.limit_sign * w.x_new - w.limit_ref, zero));
-          }
+        for (int i = 0; i < work.num_limits; ++i) {
+          const LinkWork<Real>& w = work.link[work.limit_links[i]];
+          add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
         }
         if (model.has_friction) {
           for (int i = 0; i < num_live; ++i) {
@@ -768,8 +793,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
             curvature += Select(Abs(D * jar) < f, D * delta * delta, zero);
           }
         }
-        settled = settled | Not(Abs(slope) > Real(T(0.01)) * dHd);
-        if (All(settled)) break;
+        settled = settled | Not(Abs(slope) > flat);
         short_of = slope < zero;
         low = Select(settled, low, Select(short_of, alpha, low));
         slope_low = Select(settled, slope_low, Select(short_of, slope, slope_low));
@@ -806,10 +830,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   }
   work.solved = done;
   if (counts) {
-    const Real left = Select(done, zero, one);
-    for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-      counts->unconverged += static_cast<long>(Lane(left, l));
-    }
+    counts->unconverged += Count(Not(done));
     counts->live_links += num_live;
   }
 }
@@ -831,9 +852,9 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     Real force = zero;
-    if (work.limits_active && link.limited) {
+    if (work.at_limit[b]) {
       const Real jar = w.limit_sign * w.x - w.limit_ref;
-      force = Select(w.limit_D > zero, -w.limit_sign * w.limit_D * Min(jar, zero), zero);
+      force = -w.limit_sign * w.limit_D * Min(jar, zero);
     }
     if (link.friction > 0) {
       const Real f(link.friction);
@@ -917,30 +938,33 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
                               int substep,
                               StepCounts* counts,
                               Work& work) {
+  StageClock clock(counts);
   Kinematics<Real>(model, robot, substep, work);
+  clock.Charge(kStageKinematics);
   FindContacts<Real>(model, robot, work);
   FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
+  clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
+  clock.Charge(kStageIdle);
   work.solved = MaskOf<Real>(true);
   if (work.num_live > 0) {
     const MaskOf<Real> frozen = robot.fault[0] > Real(0);
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
+  clock.Charge(kStageNewton);
   Accelerate<Real>(model, false, work);
   ConstraintForces<Real>(model, work);
   if (options.refine) {
     Refine<Real>(model, work);
     ConstraintForces<Real>(model, work);
   }
+  clock.Charge(kStageRefine);
   if (counts) {
     counts->steps += ScalarTraits<Real>::kLanes;
     ++counts->groups;
     for (int k = 0; k < work.num_active; ++k) {
-      const Real touching = Select(work.contact[k].D > Real(0), Real(1), Real(0));
-      for (int l = 0; l < ScalarTraits<Real>::kLanes; ++l) {
-        counts->contacts += static_cast<long>(Lane(touching, l));
-      }
+      counts->contacts += Count(work.contact[k].D > Real(0));
     }
   }
 }
@@ -995,6 +1019,7 @@ SILC_HD void Step(const StepModel<T>& model,
                   Work& work) {
   const Real zero(0), h(model.timestep);
   Forward<Real>(model, robot, options, substep, counts, work);
+  StageClock clock(counts);
   if (results) WriteResults<Real>(model, robot, work);
   const MaskOf<Real> was_ok = Not(robot.fault[0] > zero);
 
@@ -1099,6 +1124,7 @@ SILC_HD void Step(const StepModel<T>& model,
     keep(robot.qpos[q + 5], n2 * scale);
     keep(robot.qpos[q + 6], n3 * scale);
   }
+  clock.Charge(kStageIntegrate);
 }
 
 }  // namespace silc::SILC_KERNEL

@@ -22,15 +22,38 @@ struct StepOptions {
   int refine = 1;           // one step of iterative refinement at the end
 };
 
+/// Parts of a step, for profiles.
+enum StepStage : int {
+  kStageKinematics,
+  kStageContacts,
+  kStageIdle,
+  kStageNewton,
+  kStageRefine,
+  kStageIntegrate,
+  kNumStages
+};
+
 /// What a step cost; sums over steps and lanes.
 struct StepCounts {
-  long steps = 0;             // robots × steps
-  long groups = 0;            // vector × steps
-  long iterations = 0;        // Newton iterations that a robot needed
-  long group_iterations = 0;  // iterations executed, the slowest robot of each vector
-  long contacts = 0;          // contact points in touch
-  long unconverged = 0;       // robots that ran out of iterations
-  long live_links = 0;        // links in Newton, over groups
+  long steps = 0;               // robots × steps
+  long groups = 0;              // vectors × steps
+  long iterations = 0;          // Newton iterations that a robot needed
+  long group_iterations = 0;    // iterations executed: the slowest robot of each vector
+  long contacts = 0;            // contact points in touch
+  long unconverged = 0;         // robots that ran out of iterations
+  long live_links = 0;          // links in Newton, over groups
+  long ticks[kNumStages] = {};  // of the processor's clock, by stage
+
+  void Add(const StepCounts& other) {
+    steps += other.steps;
+    groups += other.groups;
+    iterations += other.iterations;
+    group_iterations += other.group_iterations;
+    contacts += other.contacts;
+    unconverged += other.unconverged;
+    live_links += other.live_links;
+    for (int i = 0; i < kNumStages; ++i) ticks[i] += other.ticks[i];
+  }
 };
 
 enum class JointKind : int { kFree, kHinge, kSlide };

@@ -2,6 +2,7 @@
 #include "silc/policy/dense_kernel.h"
 
 #include <algorithm>
+#include <cstring>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define SILC_X86_KERNELS 1
@@ -14,23 +15,41 @@
 namespace silc {
 namespace {
 
-// Portable: three columns times sixteen rows are twelve 4-wide registers, which leaves room in the
-// sixteen of SSE; the compiler finds the vectors itself.
+// Portable: four floats in the compilers' own vector type, which is a register of SSE and of NEON
+// alike. Three columns times sixteen rows are twelve of the sixteen registers of SSE, six are 24 of
+// the 32 of NEON.
+using Vec4 = float __attribute__((vector_size(16)));
+#if defined(__aarch64__)
+constexpr int kPortablePanel = 6;
+#else
 constexpr int kPortablePanel = 3;
+#endif
+
+Vec4 Load(const float* from) {
+  Vec4 v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
 
 void PullBackPortable(
     const float* X, const float* panels, int depth, int cols, const float* scale, float* Y) {
   for (int begin = 0; begin < cols; begin += kPortablePanel) {
-    float sum[kPortablePanel][kRowLanes] = {};
+    Vec4 sum[kPortablePanel][4] = {};
     const float* x = X;
     for (int k = 0; k < depth; ++k, x += kRowLanes, panels += kPortablePanel) {
+      const Vec4 x_k[4] = {Load(x), Load(x + 4), Load(x + 8), Load(x + 12)};
+#pragma GCC unroll 6
       for (int c = 0; c < kPortablePanel; ++c) {
-        for (int r = 0; r < kRowLanes; ++r) sum[c][r] += panels[c] * x[r];
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r) sum[c][r] += panels[c] * x_k[r];
       }
     }
     for (int c = 0; c < kPortablePanel; ++c, Y += kRowLanes) {
       const float s = scale == nullptr || begin + c >= cols ? 1.0f : scale[begin + c];
-      for (int r = 0; r < kRowLanes; ++r) Y[r] = s * sum[c][r];
+      for (int r = 0; r < 4; ++r) {
+        const Vec4 y = s * sum[c][r];
+        std::memcpy(Y + 4 * r, &y, sizeof(y));
+      }
     }
   }
 }

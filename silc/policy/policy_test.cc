@@ -198,20 +198,27 @@ TEST(Policy, JacobiansAreCentralDifferencesThroughTheHistory) {
   EXPECT_TRUE(exact.J_a.empty());
 
   using Pick = std::function<double&(ObservationInput*, int)>;
-  const std::vector<std::tuple<const char*, const std::vector<Eigen::MatrixXd>*, Pick>> quantities =
-      {{"q", &exact.J_q, [](ObservationInput* in, int i) -> double& { return in->q[i]; }},
-       {"v", &exact.J_v, [](ObservationInput* in, int i) -> double& { return in->qd[i]; }},
-       {"tau", &exact.J_tau, [](ObservationInput* in, int i) -> double& { return in->tau[i]; }},
-       {"g", &exact.J_g, [](ObservationInput* in, int i) -> double& { return in->g_B[i]; }},
-       {"w", &exact.J_w, [](ObservationInput* in, int i) -> double& { return in->w_WB_B[i]; }}};
+  struct Observed {
+    const char* name;
+    const std::vector<Eigen::MatrixXd>* blocks;
+    Pick pick;
+  };
+  const std::vector<Observed> quantities = {
+      {"q", &exact.J_q, [](ObservationInput* in, int i) -> double& { return in->q[i]; }},
+      {"v", &exact.J_v, [](ObservationInput* in, int i) -> double& { return in->qd[i]; }},
+      {"tau", &exact.J_tau, [](ObservationInput* in, int i) -> double& { return in->tau[i]; }},
+      {"g", &exact.J_g, [](ObservationInput* in, int i) -> double& { return in->g_B[i]; }},
+      {"w", &exact.J_w, [](ObservationInput* in, int i) -> double& { return in->w_WB_B[i]; }}};
   const double h = 1e-5;
-  for (const auto& [name, blocks, pick] : quantities) {
+  for (const Observed& observed : quantities) {
+    const char* name = observed.name;
+    const std::vector<Eigen::MatrixXd>* blocks = observed.blocks;
     ASSERT_EQ(blocks->size(), 3u) << name;
     for (int age = 0; age < 3; ++age) {
       for (int c = 0; c < (*blocks)[0].cols(); ++c) {
         const auto shift = [&](double by) {
           return last_action([&](int step, ObservationInput* in) {
-            if (step == 3 - age) pick(in, c) += by;
+            if (step == 3 - age) observed.pick(in, c) += by;
           });
         };
         const Eigen::VectorXd difference = (shift(h) - shift(-h)) / (2 * h);

@@ -7,6 +7,7 @@
 #include <Eigen/QR>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/reciprocal_condition.h"
 
 namespace silc {
 namespace {
@@ -20,7 +21,7 @@ using ClosureTransposed = Eigen::Matrix<double, Eigen::Dynamic, 6, Eigen::ColMaj
 // B = −J_fb⁻¹ J_fj
 StiffnessStatus BaseOnFoot(const FloatingJacobian6& foot, int nv, Jacobian6* B) {
   const Eigen::PartialPivLU<Matrix6> base_block(Matrix6(foot.leftCols<6>()));
-  if (!(base_block.rcond() > kBaseRcond)) return StiffnessStatus::kSingularBaseBlock;
+  if (!(ReciprocalCondition(base_block) > kBaseRcond)) return StiffnessStatus::kSingularBaseBlock;
   const Jacobian6 joints = foot.rightCols(nv);
   *B = base_block.solve(joints);
   *B = -*B;

@@ -55,8 +55,8 @@ struct ContactKinematics {
 /// budget's
 ///                W here, Nᵀ W N = I and the reduced budget needs no factorisation.
 /// @return kOk; kNotFinite; kSingularBaseBlock when J_fb has a reciprocal condition under 1e-10;
-///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows
-///         (relative 1e-7): both legs stretched. Does not allocate, does not throw.
+///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows,
+///         each scaled to length one (relative 1e-7). Does not allocate, does not throw.
 StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
                                          ContactMode mode,
                                          const JointVector* weight,

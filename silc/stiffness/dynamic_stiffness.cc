@@ -8,6 +8,7 @@
 
 #include "silc/base/check.h"
 #include "silc/stiffness/joint_stiffness.h"
+#include "silc/stiffness/reciprocal_condition.h"
 
 namespace silc {
 namespace {
@@ -75,7 +76,7 @@ StiffnessStatus DynamicStiffness(const Servo& servo,
   if (!Finite(G) || !Finite(A) || !std::isfinite(omega)) return StiffnessStatus::kNotFinite;
 
   const Eigen::PartialPivLU<Eigen::MatrixXcd> loop(Eigen::MatrixXcd::Identity(nv, nv) - A);
-  if (!(loop.rcond() > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
+  if (!(ReciprocalCondition(loop) > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
 
   // (S4)
   const Complex path = std::exp(-kJ * (omega * timing.latency)) * HoldFactor(omega * T);
@@ -128,7 +129,7 @@ StiffnessStatus StaticDamping(const Servo& servo,
   if (!S_q.allFinite() || !S_v.allFinite() || !S_a.allFinite()) return StiffnessStatus::kNotFinite;
 
   const Eigen::PartialPivLU<Eigen::MatrixXd> loop(Eigen::MatrixXd::Identity(nv, nv) - S_a);
-  if (!(loop.rcond() > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
+  if (!(ReciprocalCondition(loop) > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
   const Eigen::MatrixXd X = loop.solve(S_q);  // N₀ S_q
   // (S4), low frequency
   *D_static = -(gain.asDiagonal() * loop.solve(S_v - T * (S_q / 2 + A_1 * X + Q_1)));

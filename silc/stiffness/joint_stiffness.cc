@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/reciprocal_condition.h"
 
 namespace silc {
 namespace {
@@ -76,7 +77,7 @@ StiffnessStatus SolveQuasiStatic(const Servo& servo,
     }
     if (!loop.allFinite()) return StiffnessStatus::kNotFinite;
     out->loop.compute(loop);
-    const double rcond = out->loop.rcond();
+    const double rcond = ReciprocalCondition(out->loop);
     if (!(rcond > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
     out->loop_condition = 1 / rcond;
     out->X = out->loop.solve(out->X);

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/reciprocal_condition.h"
 
 namespace silc {
 namespace {
@@ -146,7 +147,8 @@ void StiffnessObserver::ObserveTasks() {
   if (status == StiffnessStatus::kOk) {
     Reduce(reading_.K_s, &K_z_);
     factor.compute(K_z_);
-    if (!(factor.rcond() > kStiffnessRcond)) status = StiffnessStatus::kSingularStiffness;
+    if (!(ReciprocalCondition(factor) > kStiffnessRcond))
+      status = StiffnessStatus::kSingularStiffness;
   }
   if (status != StiffnessStatus::kOk) {
     for (PointReading* point : points) Fail(status, point);

@@ -8,6 +8,7 @@
 
 #include "silc/base/check.h"
 #include "silc/stiffness/budget.h"
+#include "silc/stiffness/reciprocal_condition.h"
 
 namespace silc {
 namespace {
@@ -61,7 +62,8 @@ StiffnessStatus ComputeTaskStiffness(const ConstMatrix& J,
   if (m > J_z.cols()) return StiffnessStatus::kRankDeficientJacobian;
 
   const Eigen::PartialPivLU<JointMatrix> K_factor(K_z);
-  if (!(K_factor.rcond() > kStiffnessRcond)) return StiffnessStatus::kSingularStiffness;
+  if (!(ReciprocalCondition(K_factor) > kStiffnessRcond))
+    return StiffnessStatus::kSingularStiffness;
   const TaskMatrix gram = J_z * J_z.transpose();
   const Eigen::SelfAdjointEigenSolver<TaskMatrix> singular(gram, Eigen::EigenvaluesOnly);
   if (singular.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
@@ -76,7 +78,7 @@ StiffnessStatus ComputeTaskStiffness(const ConstMatrix& J,
   out->C_x.noalias() = J_z * K_factor.solve(J_z_T);
   const Eigen::PartialPivLU<TaskMatrix> C_factor(out->C_x);
   const double scale = out->C_x.cwiseAbs().maxCoeff();
-  if (!(C_factor.rcond() > kComplianceRcond) ||
+  if (!(ReciprocalCondition(C_factor) > kComplianceRcond) ||
       !(out->C_x.diagonal().cwiseAbs().minCoeff() > kComplianceRcond * scale)) {
     return StiffnessStatus::kRankDeficientJacobian;
   }

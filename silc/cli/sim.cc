@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/physics/sim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/cli/verbs.h"
+
+namespace silc {
+namespace {
+
+struct SimArguments {
+  SimOptions sim;
+  std::string backend = "both", push, csv, plot;
+};
+
+/// "fx,fy,fz@t" or "fx,fy,fz@ts": newtons and seconds.
+void ParsePush(const std::string& text, SimOptions* options) {
+  int read = 0;
+  double* f = options->push.data();
+  const int fields = std::sscanf(
+      text.c_str(), "%lf,%lf,%lf@%lf%n", &f[0], &f[1], &f[2], &options->push_time, &read);
+  const std::string rest = text.substr(static_cast<std::size_t>(std::max(read, 0)));
+  const bool finite = std::isfinite(f[0]) && std::isfinite(f[1]) && std::isfinite(f[2]) &&
+                      std::isfinite(options->push_time);
+  if (fields != 4 || (rest != "" && rest != "s") || !finite) {
+    throw ConfigError(
+        "--push " + text +
+        ": must be force and time, as in 50,0,0@0.5s: 50 N along x, 0.5 s after the start");
+  }
+}
+
+void Sim(SimArguments args) {
+  if (!args.push.empty()) ParsePush(args.push, &args.sim);
+  if (args.backend != "both") args.sim.backends = {args.backend};
+  const std::vector<SimTrace> traces = RunSim(args.sim);
+  for (const SimTrace& trace : traces) {
+    fmt::print(
+        "{:8} base after {:g} s at {:+.4f} {:+.4f} {:.4f} m, tilt {:.3f} rad, feet {:.1f} N{}\n",
+        trace.backend,
+        trace.time.back(),
+        trace.base.back()[0],
+        trace.base.back()[1],
+        trace.base.back()[2],
+        trace.tilt.back(),
+        trace.foot_force.back()[0] + trace.foot_force.back()[1],
+        trace.fault ? ", FAULT" : "");
+  }
+  if (traces.size() == 2) {
+    double most = 0;
+    for (std::size_t i = 0; i < traces[0].time.size(); ++i) {
+      for (int k = 0; k < 3; ++k) {
+        most = std::max(most, std::abs(traces[0].base[i][k] - traces[1].base[i][k]));
+      }
+    }
+    fmt::print("largest distance between the two bases: {:.2g} m\n", most);
+  }
+  if (!args.csv.empty()) {
+    WriteFileAtomically(args.csv, SimCsv(traces));
+    fmt::print("wrote {}\n", args.csv);
+  }
+  if (!args.plot.empty()) {
+    WriteFileAtomically(args.plot, SimSvg(args.sim, traces));
+    fmt::print("wrote {}\n", args.plot);
+  }
+}
+
+}  // namespace
+
+void AddSim(CLI::App* app) {
+  auto args = std::make_shared<SimArguments>();
+  CLI::App* sim = app->add_subcommand(
+      "sim", "a robot standing under its servos, pushed once: batch stepper and MuJoCo overlaid");
+  sim->add_option("--robot", args->sim.robot, "robot name or path of a robot.yaml")
+      ->capture_default_str();
+  sim->add_option("--backend", args->backend, "both, batch, cuda or mujoco")->capture_default_str();
+  sim->add_option("--gains", args->sim.gains, "gain set of the robot; default: its own");
+  sim->add_option("--pose", args->sim.pose, "standing pose of the robot; default: its own");
+  sim->add_option("--stiffness", args->sim.stiffness, "factor on kp")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  sim->add_option("--push", args->push, "force on the base and time: fx,fy,fz@t [N, s]");
+  sim->add_option("--push-duration", args->sim.push_duration, "[s]")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  sim->add_option("--seconds", args->sim.seconds, "[s]")
+      ->check(CLI::Range(0.02, 3600.0))
+      ->capture_default_str();
+  sim->add_option("--csv", args->csv, "file for the numbers");
+  sim->add_option("--plot", args->plot, "SVG file");
+  sim->callback([args] { Sim(*args); });
+}
+
+}  // namespace silc

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/stiffness/budget.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "silc/stiffness/test_support.h"
+
+namespace silc {
+namespace {
+
+using test::LoewnerLessEqual;
+using test::MatrixXd;
+using test::RandomMatrix;
+using test::RandomSpd;
+using test::VectorXd;
+
+// C10, (S6): positive definite, and exact: the task sees K_x and nothing else, whatever W and b
+// are.
+TEST(JointBudget, GivesTheTaskItsStiffnessExactly) {
+  Rng rng(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int n = 6 + trial % 10, m = 1 + trial % 5;
+    const MatrixXd J = RandomMatrix(m, n, &rng), K_x = RandomSpd(m, &rng, 100, 20000);
+    const MatrixXd W = RandomSpd(n, &rng, 4, 300);
+    JointMatrix M;
+    ASSERT_EQ(JointBudget(J, K_x, W, rng.Uniform(0.1, 2), &M), StiffnessStatus::kOk);
+    EXPECT_GT(test::MinEigenvalue(M), 0);
+    const MatrixXd C_x = J * MatrixXd(M).inverse() * J.transpose();
+    // M's condition is some 1e4, so an inverse has twelve digits
+    EXPECT_TRUE(C_x.isApprox(K_x.inverse(), 1e-9)) << "trial " << trial;
+  }
+}
+
+// With W = I it is the paper's null space, J⁺ and all; and its inverse is low rank plus a multiple
+// of I.
+TEST(JointBudget, WithIdentityWeightIsThePapers) {
+  Rng rng(2);
+  const int n = 9, m = 3;
+  const double k = 50;
+  const MatrixXd J = RandomMatrix(m, n, &rng), K_x = RandomSpd(m, &rng, 100, 2000);
+  const MatrixXd I = MatrixXd::Identity(n, n);
+  JointMatrix M;
+  ASSERT_EQ(JointBudget(J, K_x, I, k, &M), StiffnessStatus::kOk);
+  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+  EXPECT_TRUE(MatrixXd(M).isApprox(J.transpose() * K_x * J + k * (I - J_plus * J), 1e-11));
+  // the paper's C_q with Y = I/k
+  const MatrixXd C_q = J_plus * K_x.inverse() * J_plus.transpose() + (I - J_plus * J) / k;
+  EXPECT_TRUE(MatrixXd(M).inverse().isApprox(C_q, 1e-10));
+}
+
+// Neutral point: b = 1, W = Kp and the task stiffness that the servo has anyway give M = Kp.
+TEST(JointBudget, TheServosOwnStiffnessIsTheNeutralBudget) {
+  Rng rng(3);
+  const Servo servo = test::RandomServo(10, &rng);
+  const MatrixXd Kp = servo.kp.asDiagonal(), J = RandomMatrix(3, 10, &rng);
+  const MatrixXd K_x = (J * Kp.inverse() * J.transpose()).inverse();
+  JointMatrix M;
+  ASSERT_EQ(JointBudget(J, test::Sym(K_x), Kp, 1, &M), StiffnessStatus::kOk);
+  EXPECT_TRUE(MatrixXd(M).isApprox(Kp, 1e-11));
+}
+
+// Several tasks: stacked rows, block-diagonal K_x, every marginal kept.
+TEST(JointBudget, StackedTasksKeepTheirMarginals) {
+  Rng rng(4);
+  const MatrixXd J = RandomMatrix(9, 20, &rng);
+  VectorXd k(9);
+  k << 200, 200, 20000, 200, 200, 200, 1000, 1000, 1000;
+  JointMatrix M;
+  ASSERT_EQ(JointBudget(J, k.asDiagonal().toDenseMatrix(), MatrixXd::Identity(20, 20), 50, &M),
+            StiffnessStatus::kOk);
+  const MatrixXd C = J * MatrixXd(M).inverse() * J.transpose();
+  for (int i = 0; i < 9; ++i) EXPECT_NEAR(1 / C(i, i), k[i], 1e-8 * k[i]);
+}
+
+// The general solution the paper gives, C_q = J⁺C_xJ⁺ᵀ + Y − J⁺J Y (J⁺J)ᵀ, meets J C_q Jᵀ = C_x for
+// any symmetric Y and need not be positive: it is iff C_UU > Y_UV Y_VV⁻¹ Y_VU in bases of row and
+// null space.
+TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
+  Rng rng(5);
+  int positive = 0, indefinite = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    const int n = 6, m = 2;
+    const MatrixXd J = RandomMatrix(m, n, &rng), C_x = RandomSpd(m, &rng, 0.1, 30);
+    const MatrixXd Y = RandomSpd(n, &rng);
+    const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+    const MatrixXd P = J_plus * J;
+    const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
+    EXPECT_TRUE((J * C_q * J.transpose()).isApprox(C_x, 1e-9));
+
+    const MatrixXd V = test::Kernel(J);
+    const MatrixXd U =
+        Eigen::HouseholderQR<MatrixXd>(J.transpose()).householderQ() * MatrixXd::Identity(n, m);
+    const MatrixXd schur =
+        U.transpose() * J_plus * C_x * J_plus.transpose() * U -
+        U.transpose() * Y * V * (V.transpose() * Y * V).inverse() * V.transpose() * Y * U;
+    const bool predicted = test::MinEigenvalue(test::Sym(schur)) > 0;
+    EXPECT_EQ(test::MinEigenvalue(test::Sym(C_q)) > 0, predicted) << "trial " << trial;
+    (predicted ? positive : indefinite)++;
+  }
+  EXPECT_GT(positive, 20);
+  EXPECT_GT(indefinite, 20);
+}
+
+// Shape and scale: the worst task eigenvalue is exactly one, for any shape, also after a reduction.
+TEST(ShapeAndScaleBudget, MeetsTheTaskBoundExactly) {
+  Rng rng(6);
+  for (int trial = 0; trial < 100; ++trial) {
+    const int n = 8, m = 3;
+    const MatrixXd J = RandomMatrix(m, n, &rng), K_x = RandomSpd(m, &rng, 100, 20000);
+    double eta = 0;
+    JointMatrix M;
+    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, RandomSpd(n, &rng, 4, 300), &eta, &M),
+              StiffnessStatus::kOk);
+    const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
+    const Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd> solver(test::Sym(K_task), K_x);
+    EXPECT_NEAR(solver.eigenvalues().maxCoeff(), 1, 1e-9);
+  }
+}
+
+// Damping (J W⁻¹ Jᵀ + ε²)⁻¹ near a singularity enlarges M and breaks the bound; scaling by η mends
+// it.
+TEST(ShapeAndScaleBudget, MendsADampedInverse) {
+  Rng rng(7);
+  for (int trial = 0; trial < 50; ++trial) {
+    const int n = 8, m = 3;
+    MatrixXd J = RandomMatrix(m, n, &rng);
+    J.row(2) = J.row(1) + 1e-3 * RandomMatrix(1, n, &rng);
+    const MatrixXd K_x = RandomSpd(m, &rng, 100, 2000), W = RandomSpd(n, &rng);
+    const MatrixXd gram = J * W.inverse() * J.transpose();
+    const MatrixXd damped = (gram + 0.01 * MatrixXd::Identity(m, m)).inverse();
+    const MatrixXd M_damped =
+        test::Sym(J.transpose() * K_x * J + 20 * (W - J.transpose() * damped * J));
+    JointMatrix M, M_scaled;
+    ASSERT_EQ(JointBudget(J, K_x, W, 20, &M), StiffnessStatus::kOk);
+    EXPECT_TRUE(LoewnerLessEqual(M, M_damped, 1e-8));
+    const auto compliance_slack = [&](const MatrixXd& budget) {
+      const MatrixXd L = test::LowerCholesky(K_x);
+      return test::MinEigenvalue(
+          test::Sym(L.transpose() * J * budget.inverse() * J.transpose() * L));
+    };
+    EXPECT_LT(compliance_slack(M_damped), 0.99);
+    double eta = 0;
+    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, M_damped, &eta, &M_scaled), StiffnessStatus::kOk);
+    EXPECT_LT(eta, 1);
+    EXPECT_NEAR(compliance_slack(M_scaled), 1, 1e-6);
+  }
+}
+
+// The budget of a spec, mode by mode, on a robot: the spec is recovered in single and in double
+// support, with either weight; flight is posture alone.
+TEST(ReducedBudget, RecoversTheSpecInEveryContactMode) {
+  Rng rng(8);
+  const int nv = test::StickHumanoid::kJoints;
+  const Servo servo = test::RandomServo(nv, &rng);
+  const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+  for (NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
+    BudgetSpec spec = PaperModes()[4].spec;  // hard-hand: all three tasks
+    spec.weight = weight;
+    if (weight == NullWeight::kServo) spec.null_stiffness = 0.5;
+    JointVector W;
+    NullWeightDiagonal(spec, servo, &W);
+    for (ContactMode mode :
+         {ContactMode::kDoubleSupport, ContactMode::kLeftSupport, ContactMode::kRightSupport}) {
+      ContactKinematics contact;
+      ASSERT_EQ(ComputeContactKinematics(body, mode, nullptr, &contact), StiffnessStatus::kOk);
+      ReducedBudget budget;
+      ASSERT_EQ(ComputeReducedBudget(spec, servo, contact, &budget), StiffnessStatus::kOk);
+      ASSERT_EQ(budget.J.rows(), 9);
+      const MatrixXd C = budget.J * MatrixXd(budget.M).inverse() * budget.J.transpose();
+      const MatrixXd K = C.inverse();
+      VectorXd want(9);
+      want << 200, 200, 20000, 1000, 1000, 1000, 1000, 1000, 1000;
+      EXPECT_LT((K - want.asDiagonal().toDenseMatrix()).norm(), 1e-6 * want.norm()) << Name(mode);
+    }
+    ContactKinematics contact;
+    ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kFlight, nullptr, &contact),
+              StiffnessStatus::kOk);
+    ReducedBudget budget;
+    ASSERT_EQ(ComputeReducedBudget(spec, servo, contact, &budget), StiffnessStatus::kOk);
+    EXPECT_EQ(budget.J.rows(), 0);
+    const MatrixXd posture = spec.null_stiffness * W.asDiagonal().toDenseMatrix();
+    EXPECT_TRUE(MatrixXd(budget.M).isApprox(posture, 1e-14));
+  }
+}
+
+TEST(PaperModes, AreTheFiveOfThePaper) {
+  ASSERT_EQ(PaperModes().size(), 5u);
+  EXPECT_STREQ(PaperModes()[1].name, "compliance");
+  EXPECT_EQ(*PaperModes()[1].spec.com, Eigen::Vector3d(200, 200, 20000));
+  EXPECT_EQ(PaperModes()[2].spec.null_stiffness, 500);
+  EXPECT_FALSE(PaperModes()[0].spec.hand[0].has_value());
+  EXPECT_EQ(*PaperModes()[3].spec.hand[1], Eigen::Vector3d::Constant(200));
+  for (const NamedBudget& mode : PaperModes()) EXPECT_EQ(mode.spec.Validate(), "");
+}
+
+TEST(BudgetSpec, NonsenseIsToldInWords) {
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(200, 0, 200);
+  EXPECT_EQ(spec.Validate(), "com: stiffness must be finite and above 0 N/m on every axis");
+  spec.com.reset();
+  spec.hand[1] = Eigen::Vector3d(200, NAN, 200);
+  EXPECT_EQ(spec.Validate(), "right hand: stiffness must be finite and above 0 N/m on every axis");
+  spec.hand[1].reset();
+  spec.null_stiffness = -1;
+  EXPECT_EQ(spec.Validate(), "null-space stiffness must be finite and positive");
+}
+
+TEST(JointBudget, IllPosedInputIsTold) {
+  Rng rng(9);
+  const MatrixXd J = RandomMatrix(3, 8, &rng), K_x = RandomSpd(3, &rng), W = RandomSpd(8, &rng);
+  JointMatrix M;
+  double eta = 0;
+  MatrixXd twins = J;
+  twins.row(2) = 3 * twins.row(0);
+  EXPECT_EQ(JointBudget(twins, K_x, W, 1, &M), StiffnessStatus::kRankDeficientJacobian);
+  EXPECT_EQ(ShapeAndScaleBudget(twins, K_x, W, &eta, &M), StiffnessStatus::kRankDeficientJacobian);
+  twins.row(2) += 1e-4 * RandomMatrix(1, 8, &rng);
+  EXPECT_EQ(JointBudget(twins, K_x, W, 1, &M), StiffnessStatus::kOk);
+  MatrixXd negative = K_x;
+  negative(0, 0) = -5;
+  EXPECT_EQ(JointBudget(J, negative, W, 1, &M), StiffnessStatus::kBudgetNotPositive);
+  EXPECT_EQ(JointBudget(J, K_x, -W, 1, &M), StiffnessStatus::kBudgetNotPositive);
+  EXPECT_EQ(JointBudget(J, K_x, W, 0, &M), StiffnessStatus::kBudgetNotPositive);
+  EXPECT_EQ(ShapeAndScaleBudget(J, K_x, -W, &eta, &M), StiffnessStatus::kBudgetNotPositive);
+  MatrixXd skewed = W;
+  skewed(1, 0) += 0.1;
+  EXPECT_EQ(JointBudget(J, K_x, skewed, 1, &M), StiffnessStatus::kBudgetNotPositive);
+  MatrixXd nan = J;
+  nan(0, 0) = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(JointBudget(nan, K_x, W, 1, &M), StiffnessStatus::kNotFinite);
+  EXPECT_EQ(ShapeAndScaleBudget(nan, K_x, W, &eta, &M), StiffnessStatus::kNotFinite);
+}
+
+}  // namespace
+}  // namespace silc
