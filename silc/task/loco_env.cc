@@ -184,7 +184,7 @@ LocoStep LocoEnv::view() const {
 LocoStep LocoEnv::Reset() {
   context_.step = 0;
   context_.penalty_scale = context_.config.curriculum.penalty_start;
-  mean_survival_ = 0;
+  mean_survival_ = -1;
   std::fill(terms_.begin(), terms_.end(), 0.0f);
   std::fill(tracking_.begin(), tracking_.end(), 0.0f);
   std::fill(reward_.begin(), reward_.end(), 0.0f);
@@ -275,12 +275,16 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
   if (ended > 0) {
     const float weight = std::min(
         1.0f, static_cast<float>(ended) / (c.penalty_window * static_cast<float>(num_envs_)));
-    mean_survival_ += weight * (static_cast<float>(sum / ended) - mean_survival_);
+    const auto mean = static_cast<float>(sum / ended);
+    mean_survival_ = mean_survival_ < 0 ? mean : mean_survival_ + weight * (mean - mean_survival_);
   }
-  if (mean_survival_ > c.penalty_up) {
+  if (mean_survival_ < 0) {
+    // no episode has ended: nothing is known
+  } else if (mean_survival_ > c.penalty_up) {
     context_.penalty_scale = std::min(1.0f, context_.penalty_scale * (1 + c.penalty_rate));
   } else if (mean_survival_ < c.penalty_down) {
-    context_.penalty_scale *= 1 - c.penalty_rate;
+    context_.penalty_scale = std::max(std::min(c.penalty_min, context_.penalty_scale),
+                                      context_.penalty_scale * (1 - c.penalty_rate));
   }
   return view();
 }

@@ -124,7 +124,7 @@ class LocoEnv {
   bool samples_, stagger_;
   int num_envs_;
   mutable ThreadPool pool_;
-  float mean_survival_ = 0;
+  float mean_survival_ = -1;  // of ended episodes; −1: none has ended
 
   std::vector<EnvState> states_;
   std::vector<float> obs_, critic_obs_, reward_, jacobian_, terms_, tracking_, survival_;

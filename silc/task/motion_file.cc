@@ -14,6 +14,7 @@
 #include "silc/base/nearest.h"
 #include "silc/npz/npz.h"
 #include "silc/robot/robot_model.h"
+#include "silc/task/amass.h"
 
 namespace silc {
 namespace {
@@ -116,6 +117,7 @@ MotionClip ParseMotionNpz(std::string_view bytes,
                           const RobotModel& robot) {
   CheckRobot(robot);
   const NpzFile npz = ParseNpz(bytes, file);
+  if (npz.Has("poses") && !npz.Has("joint_pos")) return RetargetAmass(npz, robot);
   MotionClip clip{.file = file, .format = "mjlab"};
   clip.fps = npz["fps"].AsDouble();
   if (!(clip.fps >= 1 && clip.fps <= 1000)) {
@@ -153,7 +155,7 @@ MotionClip ReadMotion(const std::string& path, const RobotModel& robot) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   if (ending == ".csv") return ParseMotionCsv(ReadFile(path, kMaxBytes), path, robot);
   if (ending == ".npz") return ParseMotionNpz(ReadFile(path, kMaxBytes), path, robot);
-  throw ConfigError(path + ": a motion is a .csv (36 columns) or an mjlab .npz");
+  throw ConfigError(path + ": a motion is a .csv (36 columns) or a .npz (mjlab or AMASS)");
 }
 
 std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot) {

@@ -19,7 +19,7 @@ struct MotionClip {
   int frames = 0;
   std::vector<float> q;  // (frames, 29) [rad], robot order, inside the joint ranges
   int clamped = 0;       // values that were outside a joint's range and were moved to its end
-  double worst = 0;      // [rad] how far the worst was outside
+  double worst = 0;      // [rad] how far the worst was outside; amass: largest error of a direction
 
   double duration() const { return (frames - 1) / fps; }  // [s]
 };

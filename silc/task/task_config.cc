@@ -120,6 +120,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"push.interval_min", &c.push.interval_min, 0.1, 600, "s"},
       {"push.interval_max", &c.push.interval_max, 0.1, 600, "s"},
       {"curriculum.penalty_start", &c.curriculum.penalty_start, 0, 1, "1"},
+      {"curriculum.penalty_min", &c.curriculum.penalty_min, 0, 1, "1"},
       {"curriculum.penalty_rate", &c.curriculum.penalty_rate, 0, 1, "1"},
       {"curriculum.penalty_up", &c.curriculum.penalty_up, 0, 1, "1"},
       {"curriculum.penalty_down", &c.curriculum.penalty_down, 0, 1, "1"},

@@ -97,6 +97,7 @@ struct TaskConfig {
   struct Curriculum {
     // episodes are judged by the share of their length survived; a time-out is 1
     float penalty_start = 0.1f;      // [1] scale of the curriculum's penalties
+    float penalty_min = 0.02f;       // [1] and what it does not fall below
     float penalty_rate = 1e-4f;      // [1] relative change per control step
     float penalty_up = 0.84f;        // [1] grows while the mean share survived is above
     float penalty_down = 0.16f;      // [1] shrinks while it is below

@@ -600,6 +600,7 @@ SILC_HD float EndStep(
     out->tracking[kTrackSurvival] += survival;
     step::UpdateCurriculum(c.curriculum, survival, s);
     ResetEnv(t, view, env, s);
+    for (int f = 0; f < 2; ++f) foot_height[f] = -robot.p_FS[f][2];
     *out->contact_mode = kModeUnknown;
     if (out->jacobian != nullptr) {
       for (int i = 0; i < kSampleJacobian; ++i) out->jacobian[i] = 0;
