@@ -35,7 +35,7 @@ struct ArmState {
 
 /// Minimum-jerk progress from 0 to 1: s(x) = 10x³ − 15x⁴ + 6x⁵; its slope is at most 1.875.
 SILC_HD float MinimumJerk(float x) {
-  x = fminf(fmaxf(x, 0.0f), 1.0f);
+  x = Clamp(x, 0.0f, 1.0f);
   return x * x * x * (10.0f + x * (-15.0f + 6.0f * x));
 }
 inline constexpr float kMinimumJerkPeak = 1.875f;
@@ -50,7 +50,7 @@ SILC_HD void BeginReach(
   for (int j = 0; j < kUpperJoints; ++j) {
     s->from[j] = s->ref[j];
     const float distance = fabsf(table.poses[target * kUpperJoints + j] - s->ref[j]);
-    s->duration = fmaxf(s->duration, kMinimumJerkPeak * distance / c.max_speed);
+    s->duration = Max(s->duration, kMinimumJerkPeak * distance / c.max_speed);
   }
 }
 

@@ -38,11 +38,9 @@ SILC_HD void SampleCommand(const TaskConfig::Commands& c,
 
 /// ω_cmd = clip(gain · wrap(ψ_cmd − ψ), ±max) when walking, 0 when standing.
 SILC_HD void UpdateYawRate(const TaskConfig::Commands& c, float yaw, TaskCommand* command) {
-  const float two_pi = 6.283185307179586f;
-  const float error = command->heading - yaw;
-  const float wrapped = error - two_pi * floorf((error + 0.5f * two_pi) / two_pi);
+  const float error = WrapAngle(command->heading - yaw);
   command->yaw_rate =
-      fminf(fmaxf(c.heading_gain * wrapped, -c.max_yaw_rate), c.max_yaw_rate) * command->walk;
+      Clamp(c.heading_gain * error, -c.max_yaw_rate, c.max_yaw_rate) * command->walk;
 }
 
 /// The gait clock's position in a period, in [0, 1), one control step on: runs while walking,

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "silc/physics/kernel.h"
+#include "silc/task/scalar.h"
 
 namespace silc {
 

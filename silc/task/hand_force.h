@@ -50,7 +50,7 @@ SILC_HD float BearableForce(
   float bearable = 1e30f;
   for (int j = 0; j < kArmJoints; ++j) {
     const float effort = robot.effort[kLowerJoints + hand * kArmJoints + j];
-    bearable = fminf(bearable, effort_share * effort / (fabsf(jacobian(axis, j)) + 0.01f));
+    bearable = Min(bearable, effort_share * effort / (fabsf(jacobian(axis, j)) + 0.01f));
   }
   return bearable;
 }
@@ -78,7 +78,7 @@ SILC_HD void UpdateHandForce(const TaskConfig::HandForce& c,
     const float bearable = BearableForce(robot, c.effort_share, hand, i, jacobian);
     const float noise = draw.Uniform(-c.noise, c.noise) * scale;
     const float wanted = s->share[i] * bearable * (2.0f * phase - 1.0f) * scale + noise;
-    force[i] = fminf(fmaxf(wanted * s->on[hand][i], low[i]), high[i]);
+    force[i] = Clamp(wanted * s->on[hand][i], low[i], high[i]);
   }
   if (command.walk < 0.5f) {
     s->time[hand] += robot.control_dt / s->sweep;

@@ -60,7 +60,10 @@ TEST(LocoEnv, ResultsDoNotDependOnTheNumberOfThreads) {
 }
 
 TEST(LocoEnv, ARobotDoesNotSeeItsNeighbours) {
-  LocoEnv few({.num_envs = 3, .seed = 4}), many({.num_envs = 90, .seed = 4});
+  TaskConfig config;
+  config.curriculum.penalty_rate = 0;  // the one thing that all robots share
+  LocoEnv few({.config = config, .num_envs = 3, .seed = 4});
+  LocoEnv many({.config = config, .num_envs = 90, .seed = 4});
   for (int t = 0; t < 30; ++t) {
     few.Step(RandomActions(3, t));
     many.Step(RandomActions(90, t));

@@ -40,7 +40,7 @@ SILC_HD void ActorFrame(const TaskConfig::Noise& noise,
                         Draw& draw,
                         float* out) {
   int n = 0;
-  const auto put = [&](float value) { out[n++] = fminf(fmaxf(value, -100.0f), 100.0f); };
+  const auto put = [&](float value) { out[n++] = Clamp(value, -100.0f, 100.0f); };
   const auto noisy = [&](float value, float amplitude) {
     return amplitude > 0 ? value + draw.Uniform(-amplitude, amplitude) : value;
   };
@@ -73,7 +73,7 @@ SILC_HD void CriticFrame(const TaskRobot& robot, const ObservationState& s, floa
              unused,
              out);
   int n = kActorFrame;
-  const auto put = [&](float value) { out[n++] = fminf(fmaxf(value, -100.0f), 100.0f); };
+  const auto put = [&](float value) { out[n++] = Clamp(value, -100.0f, 100.0f); };
   for (int k = 0; k < 3; ++k) put(2.0f * s.v_B[k]);
   for (int k = 0; k < 4; ++k) put(s.quat_xyzw[k]);
   put(s.height);

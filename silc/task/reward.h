@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "silc/physics/kernel.h"
+#include "silc/task/scalar.h"
 #include "silc/task/task_robot.h"
 
 namespace silc {
@@ -51,11 +51,6 @@ namespace reward {
 SILC_HD float Sq(float x) { return x * x; }
 SILC_HD float Norm2(const float* v) { return sqrtf(v[0] * v[0] + v[1] * v[1]); }
 SILC_HD float Norm3(const float* v) { return sqrtf(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
-SILC_HD float Clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
-SILC_HD float WrapAngle(float a) {
-  const float two_pi = 6.283185307179586f;
-  return a - two_pi * floorf((a + 0.5f * two_pi) / two_pi);
-}
 /// Component k in B of a vector given in W.
 SILC_HD float InBase(const RewardInput& r, const float* v, int k) {
   return r.R_WB[k] * v[0] + r.R_WB[3 + k] * v[1] + r.R_WB[6 + k] * v[2];
@@ -74,7 +69,7 @@ SILC_HD float SumSqDiff(const float* x, const float* y, int first, int count, fl
 SILC_HD float Excess(const TaskRobot& robot, const RewardInput& r, int first, int count) {
   float sum = 0;
   for (int i = first; i < first + count; ++i) {
-    sum += fmaxf(0, robot.soft_low[i] - r.q[i]) + fmaxf(0, r.q[i] - robot.soft_high[i]);
+    sum += Max(0, robot.soft_low[i] - r.q[i]) + Max(0, r.q[i] - robot.soft_high[i]);
   }
   return sum;
 }
@@ -202,8 +197,8 @@ SILC_HD float BaseHeight(const TaskRobot&, const RewardInput& r) {
 SILC_HD float Termination(const TaskRobot&, const RewardInput& r) { return r.failed ? 1.0f : 0.0f; }
 /// W max(0, min_feet |z_f − 0.12| − 0.02)
 SILC_HD float PenaltyFeetHeight(const TaskRobot&, const RewardInput& r) {
-  const float nearest = fminf(fabsf(r.foot[0].p_WF[2] - 0.12f), fabsf(r.foot[1].p_WF[2] - 0.12f));
-  return r.walk * fmaxf(0, nearest - 0.02f);
+  const float nearest = Min(fabsf(r.foot[0].p_WF[2] - 0.12f), fabsf(r.foot[1].p_WF[2] - 0.12f));
+  return r.walk * Max(0, nearest - 0.02f);
 }
 /// Σ_feet not touching (z_f − z*)², z* = 0.12 m walking, 0.025 m standing
 SILC_HD float PenaltyFeetSwingHeight(const TaskRobot&, const RewardInput& r) {
@@ -346,7 +341,7 @@ SILC_HD float LimitsUpperBodyDofVel(const TaskRobot& robot, const RewardInput& r
 SILC_HD float LimitsUpperBodyTorque(const TaskRobot& robot, const RewardInput& r) {
   float sum = 0;
   for (int i = kLowerJoints; i < kTaskJoints; ++i) {
-    sum += fmaxf(0, fabsf(r.tau[i]) - 0.9f * robot.effort[i]);
+    sum += Max(0, fabsf(r.tau[i]) - 0.9f * robot.effort[i]);
   }
   return sum;
 }

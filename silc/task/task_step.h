@@ -341,7 +341,7 @@ SILC_HD bool BeginStep(
   }
   for (int j = 0; j < kTaskJoints; ++j) {
     s->action_prev[j] = s->action[j];
-    s->action[j] = fminf(fmaxf(action[j], -c.action.clip), c.action.clip);
+    s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
     // (S1): legs and waist about the default pose, arms about their reference
     const float centre = j < kLowerJoints ? robot.default_q[j] : s->arms.ref[j - kLowerJoints];
     view.target(env, robot.actuator[j]) = centre + robot.action_scale[j] * s->action[j];
@@ -515,11 +515,11 @@ SILC_HD void Track(const RewardInput& r, float* sum) {
 /// Harder after a good episode, easier after a bad one.
 SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, EnvState* s) {
   if (survival > c.survive_up) {
-    s->force_scale = fminf(s->force_scale + c.force_step, 1.0f);
-    s->height_scale = fminf(s->height_scale + c.height_step_up, 1.0f);
+    s->force_scale = Min(s->force_scale + c.force_step, 1.0f);
+    s->height_scale = Min(s->height_scale + c.height_step_up, 1.0f);
   } else if (survival < c.survive_down) {
-    s->force_scale = fmaxf(s->force_scale - c.force_step, 0.0f);
-    s->height_scale = fmaxf(s->height_scale - c.height_step_down, 0.0f);
+    s->force_scale = Max(s->force_scale - c.force_step, 0.0f);
+    s->height_scale = Max(s->height_scale - c.height_step_down, 0.0f);
   }
 }
 
