@@ -192,17 +192,8 @@ LocoStep LocoEnv::Reset() {
   std::fill(flag_.begin(), flag_.end(), std::uint8_t{kRunning});
   std::fill(mode_.begin(), mode_.end(), kModeUnknown);
   ForEnvs([&](int env) {
-    EnvState* s = &states_[env];
-    s->force_scale = context_.config.curriculum.force_start;
-    s->height_scale = context_.config.curriculum.height_start;
-    ResetEnv(context_, physics_, env, s);
-    if (stagger_) {
-      Draw draw(context_.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kPush);
-      s->k = s->start_k = draw.Index(context_.episode_steps);
-    }
     StepOutput out = OutputOf(env);
-    const float feet[2] = {-context_.robot.p_FS[0][2], -context_.robot.p_FS[1][2]};
-    Observe(context_, physics_, env, *s, feet, &out);
+    StartEnv(context_, physics_, env, stagger_, &states_[env], &out);
   });
   return view();
 }

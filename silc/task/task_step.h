@@ -330,6 +330,25 @@ SILC_HD void Observe(const TaskContext& t,
   CriticFrame(robot, o, out->critic_obs);
 }
 
+/// The first episode of a robot: curricula at their start, first observation. With `stagger` the
+/// episode begins at a random age, so that a batch does not time out all at once.
+SILC_HD void StartEnv(const TaskContext& t,
+                      const PhysicsView& view,
+                      int env,
+                      bool stagger,
+                      EnvState* s,
+                      StepOutput* out) {
+  s->force_scale = t.config.curriculum.force_start;
+  s->height_scale = t.config.curriculum.height_start;
+  ResetEnv(t, view, env, s);
+  if (stagger) {
+    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kPush);
+    s->k = s->start_k = draw.Index(t.episode_steps);
+  }
+  const float feet[2] = {-t.robot.p_FS[0][2], -t.robot.p_FS[1][2]};
+  Observe(t, view, env, *s, feet, out);
+}
+
 /// Before the physics: the action becomes joint targets, forces act. False when the action is not
 /// finite; nothing is changed then.
 SILC_HD bool BeginStep(
