@@ -303,6 +303,61 @@ TEST(LocoEnv, TheSamplesCentreOfMassIsMuJoCosAtNominalMasses) {
   }
 }
 
+// The wrench about the hand's centre of mass is the force at a point of the hand: MuJoCo maps both
+// to the same generalised force.
+TEST(LocoEnv, HandForcesActOnTheHand) {
+  TaskConfig config;
+  config.curriculum.force_start = 1;
+  LocoEnv env({.config = config, .num_envs = 8, .seed = 12, .stagger = false});
+  const RobotModel& robot = env.robot_model();
+  const mjModel* m = robot.model();
+  const auto actions = RandomActions(8, 0);
+  env.Step(actions);
+  for (int e = 0; e < 8; ++e) {  // none in the first step: where the hand is was not known
+    for (int h = 0; h < 2; ++h) EXPECT_EQ(env.state(e).hand_force.force[h][2], 0);
+  }
+  std::vector<MjDataPtr> before;
+  for (int e = 0; e < 8; ++e) {
+    before.push_back(robot.MakeData());
+    for (int i = 0; i < m->nq; ++i) {
+      before[e]->qpos[i] = env.physics().view(Field::kQpos)(e, i);
+    }
+    mj_kinematics(m, before[e].get());
+    mj_comPos(m, before[e].get());
+  }
+  env.Step(actions);
+  double largest = 0;
+  for (int e = 0; e < 8; ++e) {
+    for (int h = 0; h < 2; ++h) {
+      const HandForceState& state = env.state(e).hand_force;
+      const int body = robot.hand_body()[h];
+      // between the wrist end and the tip of the hand, mirrored
+      const double side = h == 0 ? 1 : -1, r = state.along[h];
+      const Eigen::Vector3d p_H(
+          0.0415 + r * (0.18 - 0.0415), side * (0.003 + r * (-0.025 - 0.003)), 0);
+      const mjData& d = *before[e];
+      const Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>> R(d.xmat + 9 * body);
+      const Eigen::Vector3d point = Eigen::Map<const Eigen::Vector3d>(d.xpos + 3 * body) + R * p_H;
+      double wrench[6], force[3], zero[3] = {0, 0, 0};
+      for (int k = 0; k < 6; ++k) {
+        wrench[k] = env.physics().view(Field::kWrench)(e, 6 * (kPushLeftHand + h) + k);
+      }
+      for (int k = 0; k < 3; ++k) {
+        force[k] = state.force[h][k];
+        EXPECT_FLOAT_EQ(static_cast<float>(wrench[k]), state.force[h][k]);
+      }
+      std::vector<double> expected(m->nv, 0.0), applied(m->nv, 0.0);
+      mj_applyFT(m, before[e].get(), force, zero, point.data(), body, expected.data());
+      mj_applyFT(m, before[e].get(), wrench, wrench + 3, d.xipos + 3 * body, body, applied.data());
+      for (int i = 0; i < m->nv; ++i) {
+        EXPECT_NEAR(applied[i], expected[i], 1e-4);  // float poses and forces of up to 50 N
+        largest = std::max(largest, std::abs(expected[i]));
+      }
+    }
+  }
+  EXPECT_GT(largest, 1);
+}
+
 // The two physics agree for the first control steps: same targets, forces, resets, observations.
 TEST(LocoEnv, TheBatchAndMuJoCoTellTheSameStory) {
   TaskConfig config;

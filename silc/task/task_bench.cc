@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -36,19 +37,23 @@ int main(int argc, char** argv) {
     silc::Rng rng(1);
     for (float& a : actions) a = static_cast<float>(0.5 * rng.Normal());
     for (int i = 0; i < 5; ++i) env.Step(actions);
+    const std::clock_t cpu_begin = std::clock();
     const auto begin = Clock::now();
     for (int i = 0; i < steps; ++i) env.Step(actions);
     const std::chrono::duration<double> time = Clock::now() - begin;
+    const double cpu = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
     const silc::LocoStats stats = env.TakeStats();
     fmt::print(
         "{{\"name\": \"train.env_steps_per_s\", \"value\": {:.1f}, \"unit\": \"1/s\", \"task\": "
         "\"{}\", "
-        "\"backend\": \"{}\", \"envs\": {}, \"threads\": {}, \"samples\": {}, \"construction_s\": "
+        "\"backend\": \"{}\", \"per_cpu_s\": {:.1f}, \"envs\": {}, \"threads\": {}, \"samples\": "
+        "{}, \"construction_s\": "
         "{:.3f}, "
         "\"episode_s\": {:.2f}, \"diverged\": {}}}\n",
         robots * static_cast<double>(steps) / time.count(),
         task,
         env.physics().name(),
+        robots * static_cast<double>(steps) / cpu,
         robots,
         threads,
         samples,
