@@ -560,6 +560,7 @@ class Compiler {
     StoreVector(t1, c.t1);
     StoreVector(n.cross(t1), c.t2);
     c.offset = n.dot(p_WP);
+    c.upright = type != mjGEOM_CAPSULE && n == Vector3d::UnitZ() && t1 == Vector3d::UnitY();
 
     c.frictionless = pair.condim == 1;
     c.mu1 = c.frictionless ? 0 : pair.friction[0];
@@ -888,6 +889,7 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
     c.foot = a.foot;
     c.box_corner = a.box_corner;
     c.along_axis = a.along_axis;
+    c.upright = a.upright;
     ToFloat(a.p_LC, c.p_LC);
     ToFloat(a.direction, c.direction);
     c.radius = f(a.radius);

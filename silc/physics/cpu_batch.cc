@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +18,7 @@ namespace silc {
 namespace {
 
 constexpr std::size_t kAlignment = 64;  // of an AVX-512 vector and of a cache line
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct Free {
   void operator()(void* p) const { std::free(p); }
@@ -21,9 +26,14 @@ struct Free {
 using Memory = std::unique_ptr<void, Free>;
 
 Memory Allocate(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* p = std::aligned_alloc(kAlignment, rounded);
+  const std::size_t unit = kHugePage;
+  const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+  void* p = std::aligned_alloc(unit, rounded);
   SILC_CHECK(p != nullptr);
+#ifdef __linux__
+  // a step walks over hundreds of 4 KiB pages; advice only, so a refusal does not matter
+  madvise(p, rounded, MADV_HUGEPAGE);
+#endif
   std::memset(p, 0, rounded);
   return Memory(p);
 }

@@ -237,6 +237,35 @@ SILC_HD void AddPointStiffness(ArticulatedInertia<Real>* A, Vec3<Real> r, const 
   AddTo(&A->c, W);
 }
 
+/// The same for a W without xy entry.
+template <class Real>
+SILC_HD void AddUprightStiffness(
+    ArticulatedInertia<Real>* A, Vec3<Real> r, Real xx, Real yy, Real zz, Real xz, Real yz) {
+  const Real b0 = r.y * xz, b1 = r.y * yz - r.z * yy, b2 = r.y * zz - r.z * yz;
+  const Real b3 = r.z * xx - r.x * xz, b4 = -r.x * yz, b5 = r.z * xz - r.x * zz;
+  const Real b6 = -r.y * xx, b7 = r.x * yy, b8 = r.x * yz - r.y * xz;
+  A->b[0] += b0;
+  A->b[1] += b1;
+  A->b[2] += b2;
+  A->b[3] += b3;
+  A->b[4] += b4;
+  A->b[5] += b5;
+  A->b[6] += b6;
+  A->b[7] += b7;
+  A->b[8] += b8;
+  A->a.xx += r.y * b2 - r.z * b1;
+  A->a.xy += r.z * b0 - r.x * b2;
+  A->a.xz += r.x * b1 - r.y * b0;
+  A->a.yy += r.z * b3 - r.x * b5;
+  A->a.yz += r.x * b4 - r.y * b3;
+  A->a.zz += r.x * b7 - r.y * b6;
+  A->c.xx += xx;
+  A->c.yy += yy;
+  A->c.zz += zz;
+  A->c.xz += xz;
+  A->c.yz += yz;
+}
+
 /// Solves A x = f for a symmetric positive definite A by LDLᵀ without pivoting.
 template <class Real>
 SILC_HD Spatial<Real> Solve(const ArticulatedInertia<Real>& A, const Spatial<Real>& f) {

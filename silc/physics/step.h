@@ -116,13 +116,14 @@ struct LinkWork {
 
 template <class Real>
 struct ContactWork {
-  int link, id;
+  int link, id, upright;
   Vec3<Real> r;          // contact point from O
   Vec3<Real> n, t1, t2;  // t1, t2 already multiplied by the friction coefficient
-  Real D;                // per pyramid edge; 0: not in touch
-  Real ref[3];           // a_ref along n, μt1, μt2
-  Real e[3], e_new[3];   // J qacc − a_ref along the same, at the iterate and the target
-  Vec3<Real> force;      // on the link, in W
+  Real mu1, mu2;
+  Real D;               // per pyramid edge; 0: not in touch
+  Real ref[3];          // a_ref along n, μt1, μt2
+  Real e[3], e_new[3];  // J qacc − a_ref along the same, at the iterate and the target
+  Vec3<Real> force;     // on the link, in W
 };
 
 template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts>
@@ -381,6 +382,7 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       ContactWork<Real>& c = work.contact[n];
       c.link = b;
       c.id = i;
+      c.upright = point.upright;
       c.n = normal;
       c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
 
@@ -399,6 +401,8 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
       c.t1 = t1 * mu1;
       c.t2 = t2 * mu2;
+      c.mu1 = mu1;
+      c.mu2 = mu2;
 
       // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
       // row
@@ -495,6 +499,17 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
   const Real d3 = Select(c.e[0] - c.e[2] < zero, c.D, zero);
   // Σ d (n ± μt)(n ± μt)ᵀ = nn nnᵀ + n1 (n t1ᵀ + t1 nᵀ) + …, in the scaled tangents
   const Real s1 = d0 + d1, s2 = d2 + d3, n1 = d0 - d1, n2 = d2 - d3, nn = s1 + s2;
+  if (c.upright) {
+    const Real w1 = c.mu1 * n1, w2 = -c.mu2 * n2;  // yz and xz
+    const Real w11 = c.mu1 * c.mu1 * s1, w22 = c.mu2 * c.mu2 * s2;
+    const Vec3<Real> g = {-c.mu2 * (n2 * c.ref[0] + s2 * c.ref[2]),
+                          c.mu1 * (n1 * c.ref[0] + s1 * c.ref[1]),
+                          nn * c.ref[0] + n1 * c.ref[1] + n2 * c.ref[2]};
+    AddUprightStiffness(A, c.r, w22, w11, nn, w2, w1);
+    p->lin = p->lin - g;
+    p->ang = p->ang - Cross(c.r, g);
+    return;
+  }
   const Vec3<Real> wn = c.n * nn + c.t1 * n1 + c.t2 * n2;
   const Vec3<Real> w1 = c.n * n1 + c.t1 * s1;
   const Vec3<Real> w2 = c.n * n2 + c.t2 * s2;
@@ -608,6 +623,12 @@ SILC_HD Spatial<Real> ZeroSpatial() {
 template <class Real>
 SILC_HD void ContactRows(const ContactWork<Real>& c, const Spatial<Real>& a, Real* e) {
   const Vec3<Real> at = AtPoint(a, c.r);
+  if (c.upright) {
+    e[0] = at.z - c.ref[0];
+    e[1] = c.mu1 * at.y - c.ref[1];
+    e[2] = -c.mu2 * at.x - c.ref[2];
+    return;
+  }
   e[0] = Dot(c.n, at) - c.ref[0];
   e[1] = Dot(c.t1, at) - c.ref[1];
   e[2] = Dot(c.t2, at) - c.ref[2];

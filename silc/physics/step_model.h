@@ -119,6 +119,7 @@ struct ContactConstants {
   int foot;              // index of the foot whose force it adds to, −1: none
   int box_corner;        // 1: of the corner and its opposite the lower one counts
   int along_axis;        // 1: the first tangent follows `direction` (capsules); 0: it is t1
+  int upright;           // 1: n, t1, t2 are z, y, −x of W: most of the arithmetic has zeros in it
   T p_LC[3];             // sphere centre; for a box its centre [m]
   T direction[3];        // capsule axis, or box centre → corner, in L
   T radius;              // [m]

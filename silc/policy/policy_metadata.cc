@@ -387,7 +387,7 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
     }
     ObservationTerm term = vocabulary.terms[static_cast<std::size_t>(at - known.begin())];
     if (term.source == TermSource::kCommandTwist) {
-      const std::string& command = Value(metadata, "command_names", place);
+      const std::string command = Value(metadata, "command_names", place);
       if (command != "twist" && command != "base_velocity") {
         Fail(place, "command_names", "'" + command + "' is not a single velocity command (twist)");
       }

@@ -21,9 +21,10 @@ struct LoadOptions {
   bool visuals = false;
   /// Contacts between the robot's own bodies. Without, it touches the world alone.
   bool self_collision = true;
-  /// Contacts that neither creep nor give. MuJoCo's friction is a damper: under a steady sideways load
-  /// a sole slides on slowly, millimetres per second, and a static stiffness measured there is a
-  /// mixture of robot and floor. With impratio 100 that flow and the give of the sole are a hundredth.
+  /// Contacts that neither creep nor give. MuJoCo's friction is a damper: under a steady sideways
+  /// load a sole slides on slowly, millimetres per second, and a static stiffness measured there is
+  /// a mixture of robot and floor. With impratio 100 that flow and the give of the sole are a
+  /// hundredth.
   bool firm_contacts = false;
   /// Geom set the feet stand on; "" for the file's choice.
   std::string foot_collision;

@@ -47,8 +47,10 @@ void ActionLoop::Resize(int frames) {
   for (int k = 0; k < size; ++k) random_[k] = rng.Uniform(-1, 1);
   random_.normalize();
   warm_ = false;
-  schur_ = Eigen::RealSchur<Eigen::MatrixXd>(size);
-  ritz_ = Eigen::EigenSolver<Eigen::MatrixXd>(steps);
+  // run once on zeros: Eigen leaves the status of a solver that never ran uninitialised, and
+  // copying that is undefined
+  schur_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(size, size), false);
+  ritz_ = Eigen::EigenSolver<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
 }
 
 // blocks_ = [A_0 A_1 …], A_i = J_a[i] + J_tau[i] Kp α. False when there is no loop at all.

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the mathematics of silc/stiffness says about the G1: the claims of docs/math/stiffness.md
+// and docs/paper_errata.md that need the robot itself. Servo alone unless a test says otherwise,
+// FALCON's gains, its standing pose. Figures of the robot are given as ranges: they are facts about
+// this model, recorded so that a change of the model or of the code that moves them is noticed.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <span>
+
+#include "silc/robot/geometric_stiffness.h"
+#include "silc/robot/kinematics.h"
+#include "silc/robot/pose.h"
+#include "silc/robot/robot_model.h"
+#include "silc/stiffness/budget.h"
+#include "silc/stiffness/condition.h"
+#include "silc/stiffness/task_stiffness.h"
+
+namespace silc {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::Vector3d;
+using Eigen::VectorXd;
+
+constexpr ContactMode kSupports[] = {
+    ContactMode::kDoubleSupport, ContactMode::kLeftSupport, ContactMode::kRightSupport};
+
+class G1Stiffness : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const GainSet& gains = robot_.spec().Gains("falcon");
+    servo_.kp = gains.kp;
+    servo_.kd = gains.kd;
+    servo_.alpha = gains.action_scale;
+    Kp_ = gains.kp.asDiagonal();
+    // arms at zero: on this robot that is forearms forward, the L shape of the paper's hand
+    // experiment
+    StandInPose(robot_, robot_.spec().StandingPose("falcon"), data_.get());
+    ComputeBodyJacobians(robot_, data_.get(), &body_);
+  }
+
+  ContactKinematics Contact(ContactMode mode) const {
+    ContactKinematics contact;
+    EXPECT_EQ(ComputeContactKinematics(body_, mode, nullptr, &contact), StiffnessStatus::kOk);
+    return contact;
+  }
+  TaskStiffness Task(const Jacobian3& J,
+                     const MatrixXd& K,
+                     const ContactKinematics& contact) const {
+    TaskStiffness task;
+    const ConstMatrix N = contact.N;
+    EXPECT_EQ(ComputeTaskStiffness(J, K, contact.closed ? &N : nullptr, nullptr, &task),
+              StiffnessStatus::kOk);
+    return task;
+  }
+  double ComAboveAnkle() const {  // [m]
+    const int ankle = mj_name2id(robot_.model(), mjOBJ_BODY, "left_ankle_pitch_link");
+    return ComPosition(robot_, *data_).z() - data_->xpos[3 * ankle + 2];
+  }
+
+  const RobotModel robot_ = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1");
+  const MjDataPtr data_ = robot_.MakeData();
+  Servo servo_;
+  MatrixXd Kp_;
+  BodyJacobians body_;
+};
+
+// The three modes of the paper's Table I.
+std::span<const NamedBudget> TableOne() { return PaperModes().subspan(0, 3); }
+
+// (S5) on the robot: along B and N MuJoCo's own kinematics keeps the feet, and gravity turns as E
+// says.
+TEST_F(G1Stiffness, MuJoCoKeepsTheFeetAlongTheAllowedMotions) {
+  const mjModel* m = robot_.model();
+  const MjDataPtr probe = robot_.MakeData();
+  constexpr double h = 1e-5;
+  struct State {
+    Vector3d foot[2], com, hand, gravity;
+  };
+  const auto moved = [&](const VectorXd& v) {  // positions after v [m, rad] from the stance
+    mju_copy(probe->qpos, data_->qpos, m->nq);
+    VectorXd qvel(m->nv);
+    qvel.head<6>() = v.head<6>();
+    for (int j = 0; j < robot_.num_joints(); ++j) qvel[robot_.dof_address()[j]] = v[6 + j];
+    mj_integratePos(m, probe->qpos, qvel.data(), 1);
+    mj_kinematics(m, probe.get());
+    mj_comPos(m, probe.get());
+    State state;
+    for (int s = 0; s < 2; ++s) {
+      state.foot[s] = Eigen::Map<Vector3d>(probe->site_xpos + 3 * robot_.foot_site()[s]);
+    }
+    state.com = ComPosition(robot_, *probe);
+    state.hand = Eigen::Map<Vector3d>(probe->site_xpos + 3 * robot_.hand_site()[kLeft]);
+    state.gravity = GravityInBase(robot_, *probe);
+    return state;
+  };
+  for (ContactMode mode : kSupports) {
+    const ContactKinematics contact = Contact(mode);
+    const int nv = robot_.num_joints();
+    const MatrixXd motions = contact.closed ? MatrixXd(contact.N) : MatrixXd::Identity(nv, nv);
+    for (int k = 0; k < motions.cols(); ++k) {
+      VectorXd v(nv + 6);
+      v << contact.B * motions.col(k), motions.col(k);
+      const State up = moved(h * v), down = moved(-h * v);
+      const auto slope = [&](auto State::*member) {
+        return Vector3d((up.*member - down.*member) / (2 * h));
+      };
+      // central differences over 1e-5: 1e-10 of curvature, 1e-11 of rounding
+      EXPECT_LT((slope(&State::com) - contact.com * motions.col(k)).norm(), 1e-8);
+      EXPECT_LT((slope(&State::hand) - contact.hand[kLeft] * motions.col(k)).norm(), 1e-8);
+      EXPECT_LT((slope(&State::gravity) - contact.E * motions.col(k)).norm(), 1e-8);
+      for (int s = 0; s < 2; ++s) {
+        const bool stands = contact.closed || (mode == ContactMode::kLeftSupport) == (s == kLeft);
+        if (stands) {
+          EXPECT_LT((up.foot[s] - down.foot[s]).norm() / (2 * h), 1e-8);
+        }
+      }
+    }
+    // in single support the base turns with the stance leg alone
+    if (!contact.closed) {
+      const int other = mode == ContactMode::kLeftSupport ? 6 : 0;
+      EXPECT_LT(contact.E.middleCols(other, 6).norm() + contact.E.rightCols(17).norm(), 1e-12);
+    }
+  }
+}
+
+// (S11) against statics on the floating robot with the feet as constraints: no base map, no null
+// space.
+//     [ blockdiag(0, K)  J_footᵀ ] [v]   [J_xᵀ f]
+//     [ J_foot           0       ] [λ] = [  0   ]
+TEST_F(G1Stiffness, APushOnTheFloatingRobotGivesTheSameCompliance) {
+  const int nv = robot_.num_joints();
+  for (ContactMode mode : kSupports) {
+    const ContactKinematics contact = Contact(mode);
+    MatrixXd feet(0, nv + 6);
+    for (int s = 0; s < 2; ++s) {
+      if (contact.closed || (mode == ContactMode::kLeftSupport) == (s == kLeft)) {
+        feet.conservativeResize(feet.rows() + 6, nv + 6);
+        feet.bottomRows(6) = body_.foot[s];
+      }
+    }
+    MatrixXd kkt = MatrixXd::Zero(nv + 6 + feet.rows(), nv + 6 + feet.rows());
+    kkt.block(6, 6, nv, nv) = Kp_;
+    kkt.topRightCorner(nv + 6, feet.rows()) = feet.transpose();
+    kkt.bottomLeftCorner(feet.rows(), nv + 6) = feet;
+    const Eigen::FullPivLU<MatrixXd> lu(kkt);
+    const auto compliance = [&](const FloatingJacobian3& J) {
+      MatrixXd rhs = MatrixXd::Zero(kkt.rows(), 3);
+      rhs.topRows(nv + 6) = J.transpose();
+      return MatrixXd(J * lu.solve(rhs).topRows(nv + 6));
+    };
+    const MatrixXd com = compliance(body_.com), hand = compliance(body_.hand[kRight]);
+    EXPECT_LT((Task(contact.com, Kp_, contact).C_x - com).norm(), 1e-9 * com.norm()) << Name(mode);
+    EXPECT_LT((Task(contact.hand[kRight], Kp_, contact).C_x - hand).norm(), 1e-9 * hand.norm());
+  }
+}
+
+// The servo's own springs, felt at the centre of mass and at the hand.
+TEST_F(G1Stiffness, ServoAloneIsSoftAtTheCenterOfMass) {
+  const ContactKinematics ds = Contact(ContactMode::kDoubleSupport);
+  const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
+  const TaskStiffness com_ds = Task(ds.com, Kp_, ds), com_ss = Task(ss.com, Kp_, ss);
+  // by hand: pushed forward, the robot turns about two ankles of 20 N·m/rad
+  const double h = ComAboveAnkle();
+  EXPECT_NEAR(com_ds.one_axis[0] / (2 * 20 / (h * h)), 1, 0.1);
+  EXPECT_NEAR(com_ss.one_axis[0] / com_ds.one_axis[0], 0.5, 0.05);
+  // pushed sideways, two legs make a frame
+  EXPECT_GT(com_ds.one_axis[1], 10 * com_ss.one_axis[1]);
+  // a push along one axis reads far less than the diagonal of K_x
+  EXPECT_GT(com_ds.K_x(0, 0), 4 * com_ds.one_axis[0]);
+  // the hand through the whole body, and with the pelvis held
+  const TaskStiffness hand = Task(ds.hand[kLeft], Kp_, ds);
+  const ContactKinematics flight = Contact(ContactMode::kFlight);
+  const TaskStiffness held = Task(flight.hand[kLeft], Kp_, flight);
+  for (int axis = 0; axis < 3; ++axis) EXPECT_LT(hand.one_axis[axis], held.one_axis[axis]);
+  // the paper's hands, soft 400 and hard 1000 N/m along z, are both stiffer than these springs
+  EXPECT_GT(hand.one_axis[2], 100);
+  EXPECT_LT(hand.one_axis[2], 400);
+  const auto print = [](const char* what, const TaskVector& k) {
+    std::printf("[ figures  ] %-28s %6.0f %6.0f %6.0f N/m\n", what, k[0], k[1], k[2]);
+  };
+  print("com, single support, 1/C_ii", com_ss.one_axis);
+  print("com, double support, 1/C_ii", com_ds.one_axis);
+  print("com, double support, K_ii", com_ds.K_x.diagonal());
+  print("hand, double support, 1/C_ii", hand.one_axis);
+  print("hand, pelvis held, 1/C_ii", held.one_axis);
+}
+
+// C8: a joint stiffness that meets a single-support budget exactly leaks when the other foot comes
+// down, most where the null space is stiff. The reduced budget finds it out and recovers the spec.
+TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
+  const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
+  const ContactKinematics ds = Contact(ContactMode::kDoubleSupport);
+  double leak[3];
+  for (int k = 0; k < 3; ++k) {
+    const BudgetSpec& spec = TableOne()[k].spec;
+    ReducedBudget open, closed;
+    ASSERT_EQ(ComputeReducedBudget(spec, servo_, ss, &open), StiffnessStatus::kOk);
+    ASSERT_EQ(ComputeReducedBudget(spec, servo_, ds, &closed), StiffnessStatus::kOk);
+    const MatrixXd K_x = spec.com->asDiagonal();
+    double worst = 0;
+    ASSERT_EQ(WorstTaskEigenvalue(Task(ss.com, open.M, ss).K_x, K_x, &worst), StiffnessStatus::kOk);
+    EXPECT_NEAR(worst, 1, 1e-6) << TableOne()[k].name;
+    ASSERT_EQ(WorstTaskEigenvalue(Task(ds.com, open.M, ds).K_x, K_x, &leak[k]),
+              StiffnessStatus::kOk);
+    EXPECT_GT(leak[k], 5) << TableOne()[k].name;
+    EXPECT_LT(leak[k], 80) << TableOne()[k].name;
+    // the right budget: sees the leak, and its own task stiffness is the spec
+    double against = 0;
+    ASSERT_EQ(WorstEigenvalue(ds.N.transpose() * open.M * ds.N, closed.M, &against),
+              StiffnessStatus::kOk);
+    EXPECT_GE(against, leak[k] * (1 - 1e-9));
+    const MatrixXd recovered =
+        (closed.J * MatrixXd(closed.M).inverse() * closed.J.transpose()).inverse();
+    EXPECT_LT((recovered - K_x).norm(), 1e-6 * K_x.norm());
+    std::printf(
+        "[ figures  ] %-14s leaks %.1f times in double support\n", TableOne()[k].name, leak[k]);
+  }
+  EXPECT_GT(leak[2], 3 * leak[1]);
+}
+
+// C10: the paper's general solution with Y = (b Kp)⁻¹ is indefinite in every mode; with Y = I/k it
+// is not.
+TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
+  const MatrixXd J = Contact(ContactMode::kLeftSupport).com;
+  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse(), P = J_plus * J;
+  const auto smallest = [&](const BudgetSpec& spec, const MatrixXd& Y) {
+    const MatrixXd C_x = spec.com->cwiseInverse().asDiagonal();
+    const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
+    return Eigen::SelfAdjointEigenSolver<MatrixXd>(0.5 * (C_q + C_q.transpose()))
+        .eigenvalues()
+        .minCoeff();
+  };
+  const auto n = J.cols();
+  for (const NamedBudget& mode : TableOne()) {
+    for (double b : {0.25, 0.5, 1.0}) {
+      EXPECT_LT(smallest(mode.spec, Kp_.inverse() / b), -1e-4) << mode.name << " b = " << b;
+    }
+    EXPECT_GT(smallest(mode.spec, MatrixXd::Identity(n, n) / mode.spec.null_stiffness), 0);
+  }
+}
+
+// How much softer than its servo the robot must become: many times more for the printed form (S7a)
+// than for the two-sided one, since it caps the null space at the square root of the budget.
+TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
+  const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
+  for (const NamedBudget& mode : TableOne()) {
+    ReducedBudget budget;
+    ASSERT_EQ(ComputeReducedBudget(mode.spec, servo_, ss, &budget), StiffnessStatus::kOk);
+    double one = 0, two = 0;
+    ASSERT_EQ(LargestSigma(Condition::kOneSided, Kp_, budget.M, &one), StiffnessStatus::kOk);
+    ASSERT_EQ(LargestSigma(Condition::kTwoSided, Kp_, budget.M, &two), StiffnessStatus::kOk);
+    std::printf(
+        "[ figures  ] %-14s needs the servo softened %.1f times (printed), %.1f (two-sided)\n",
+        mode.name,
+        one,
+        two);
+    EXPECT_GT(one, 15);
+    EXPECT_LT(one, 60);
+    EXPECT_GT(two, 2);
+    EXPECT_LT(two, 10);
+    EXPECT_GT(one / two, 5);
+  }
+}
+
+// Shape and scale with the servo as the shape: the factor by which the gains would have to go down.
+TEST_F(G1Stiffness, DoubleSupportAllowsLessOfTheServo) {
+  const MatrixXd K_x = PaperModes()[1].spec.com->asDiagonal();
+  double eta[2];
+  for (int k = 0; k < 2; ++k) {
+    const ContactKinematics contact =
+        Contact(k == 0 ? ContactMode::kLeftSupport : ContactMode::kDoubleSupport);
+    const MatrixXd J = contact.closed ? MatrixXd(contact.com * contact.N) : MatrixXd(contact.com);
+    const MatrixXd B_0 = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
+    JointMatrix M;
+    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, 0.5 * (B_0 + B_0.transpose()), &eta[k], &M),
+              StiffnessStatus::kOk);
+    double worst = 0;
+    const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
+    ASSERT_EQ(WorstTaskEigenvalue(K_task, K_x, &worst), StiffnessStatus::kOk);
+    EXPECT_NEAR(worst, 1, 1e-6);
+  }
+  std::printf(
+      "[ figures  ] eta for compliance: %.3f single, %.3f double support\n", eta[0], eta[1]);
+  EXPECT_LT(eta[1], 0.5 * eta[0]);
+}
+
+// C9 on the robot: in flight a force on the centre of mass has a part on the base that no joint can
+// balance.
+TEST_F(G1Stiffness, InFlightNothingHoldsTheCenterOfMass) {
+  const int nv = robot_.num_joints();
+  MatrixXd K = MatrixXd::Zero(nv + 6, nv + 6);
+  K.bottomRightCorner(nv, nv) = Kp_;
+  const VectorXd force = MatrixXd(body_.com).transpose() * Vector3d(10, 0, 0);
+  const VectorXd dq = K.completeOrthogonalDecomposition().solve(force);
+  EXPECT_NEAR((force - K * dq).norm() / force.head<6>().norm(), 1, 1e-9);
+}
+
+// Gravity: the servo alone does not hold the robot up in single support; m g h at the ankle is ten
+// times its gain. A horizontal budget below m g/h cannot be met by a total stiffness that stands.
+TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
+  const double h = ComAboveAnkle(), weight = robot_.mass() * 9.81;
+  const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
+  JointMatrix H;
+  const VectorXd tau = VectorXd::Zero(robot_.num_joints());  // no part of an open chain's Hessian
+  ASSERT_EQ(ComputeGeometricStiffness(robot_, *data_, tau, ss, &H), StiffnessStatus::kOk);
+  const int ankle = robot_.spec().Joint("left_ankle_pitch_joint");
+  std::printf("[ figures  ] m g h = %.0f N·m/rad, m g/h = %.0f N/m, H at the ankle %.0f N·m/rad\n",
+              weight * h,
+              weight / h,
+              H(ankle, ankle));
+  EXPECT_NEAR(-H(ankle, ankle) / (weight * h), 1, 0.15);
+  EXPECT_GT(-H(ankle, ankle), 5 * servo_.kp[ankle]);
+  const MatrixXd total = Kp_ + MatrixXd(0.5 * (H + H.transpose()));
+  const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(total).eigenvalues();
+  EXPECT_LT(eigenvalues[1], 0);  // it falls forward and sideways
+  EXPECT_GT(eigenvalues[2], 0);
+  EXPECT_GT(weight / h, PaperModes()[1].spec.com->x());
+}
+
+// A budget of three tasks on the robot keeps its nine marginals, both feet down.
+TEST_F(G1Stiffness, HandsAndCenterOfMassTogetherKeepTheirSpecs) {
+  for (int mode : {3, 4}) {
+    for (ContactMode support : kSupports) {
+      ReducedBudget budget;
+      ASSERT_EQ(ComputeReducedBudget(PaperModes()[mode].spec, servo_, Contact(support), &budget),
+                StiffnessStatus::kOk);
+      const MatrixXd C = budget.J * MatrixXd(budget.M).inverse() * budget.J.transpose();
+      for (int i = 0; i < 9; ++i) EXPECT_NEAR(1 / C(i, i) / budget.K_x[i], 1, 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace silc
