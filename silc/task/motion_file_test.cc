@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "silc/base/error.h"
 #include "silc/base/rng.h"
 #include "silc/npz/npz.h"
+#include "silc/npz/zip.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
@@ -39,14 +41,13 @@ std::string CsvError(const std::string& text) {
   return ErrorOf([&] { ParseMotionCsv(text, "m.csv", G1()); });
 }
 
-std::string Npz(double fps, int frames, int joints, double value, bool names = false) {
+std::string Npz(double fps, int frames, int joints, double value) {
   std::vector<NpzEntry> entries = {
       {"fps", {1}, {fps}},
       {"joint_pos",
        {frames, joints},
        std::vector<double>(static_cast<std::size_t>(frames) * static_cast<std::size_t>(joints),
                            value)}};
-  (void)names;
   return EncodeNpz(entries);
 }
 std::string NpzError(const std::string& bytes) {
@@ -100,6 +101,38 @@ TEST(MotionNpz, IsReadAndSlipsAreRefused) {
   EXPECT_NE(ErrorOf([] { ReadMotion("walk.bvh", G1()); }).find(".csv"), std::string::npos);
   EXPECT_NE(ErrorOf([] { ReadMotion("missing.csv", G1()); }).find("missing.csv"),
             std::string::npos);
+}
+
+// joint_names as numpy writes fixed-width unicode; columns in another order are put right.
+TEST(MotionNpz, NamesGiveTheOrderOfTheColumns) {
+  constexpr int kWidth = 32;
+  const auto names_npy = [&](const std::vector<std::string>& names) {
+    std::string header = "{'descr': '<U32', 'fortran_order': False, 'shape': (29,), }";
+    header.resize(117, ' ');
+    header += '\n';
+    std::string bytes = std::string("\x93NUMPY\x01\x00", 8) + '\x76' + '\0' + header;  // 118 bytes
+    for (const std::string& name : names) {
+      for (int i = 0; i < kWidth; ++i) {
+        bytes += i < static_cast<int>(name.size()) ? name[static_cast<std::size_t>(i)] : '\0';
+        bytes.append(3, '\0');
+      }
+    }
+    return bytes;
+  };
+  std::vector<std::string> names = G1().spec().joints;
+  std::reverse(names.begin(), names.end());
+  std::vector<double> values(2 * kTaskJoints);
+  for (int i = 0; i < 2 * kTaskJoints; ++i)
+    values[static_cast<std::size_t>(i)] = 0.005 * (i % kTaskJoints);
+  const auto file = [&] {
+    return WriteZip({{"fps.npy", EncodeNpy({1}, {50})},
+                     {"joint_pos.npy", EncodeNpy({2, kTaskJoints}, values)},
+                     {"joint_names.npy", names_npy(names)}});
+  };
+  const MotionClip clip = ParseMotionNpz(file(), "m.npz", G1());
+  for (int j = 0; j < kTaskJoints; ++j) EXPECT_NEAR(clip.q[j], 0.005 * (kTaskJoints - 1 - j), 1e-6);
+  names[4] = "right_elbow_jiont";
+  EXPECT_NE(NpzError(file()).find("no '"), std::string::npos);
 }
 
 // Bytes changed at random in good files: read or refused, never worse.
