@@ -179,6 +179,18 @@ TEST(LocoEnv, FallsAndTimeOutsEndEpisodesAndMoveTheCurricula) {
   EXPECT_EQ(fallen.flag[2], kRunning);
 }
 
+TEST(LocoEnv, EpisodesThatBeganOldAndTimeOutMoveNoCurriculum) {
+  TaskConfig config;
+  config.episode.length = 0.2f;
+  LocoEnv env({.config = config, .num_envs = 30});
+  const std::vector<float> zero(30 * kTaskJoints, 0.0f);
+  for (int t = 0; t < 9; ++t) env.Step(zero);
+  const LocoStats stats = env.TakeStats();
+  EXPECT_GT(stats.episodes, 15);  // ages are spread over the ten steps
+  EXPECT_FLOAT_EQ(static_cast<float>(stats.force_scale), 0.1f);
+  EXPECT_FLOAT_EQ(static_cast<float>(stats.penalty_scale), 0.1f);
+}
+
 TEST(LocoEnv, RandomisationIsDrawnPerRobotInsideItsRanges) {
   LocoEnv env({.num_envs = 50});
   const TaskRobot& r = env.robot();

@@ -545,7 +545,8 @@ SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, E
 }  // namespace step
 
 /// After the physics: rewards for what happened, a new episode where one ended, and the next
-/// observation. Returns the share of the episode survived when it ended, else −1.
+/// observation. Returns the share of the episode survived when one ended that says something about
+/// the policy, else −1: a first episode that began old and timed out soon says nothing.
 SILC_HD float EndStep(
     const TaskContext& t, const PhysicsView& view, int env, EnvState* s, StepOutput* out) {
   const TaskConfig& c = t.config;
@@ -617,7 +618,11 @@ SILC_HD float EndStep(
     out->tracking[kTrackFailures] += flag == kTimedOut ? 0.0f : 1.0f;
     out->tracking[kTrackEpisodeSteps] += lived;
     out->tracking[kTrackSurvival] += survival;
-    step::UpdateCurriculum(c.curriculum, survival, s);
+    if (flag == kTimedOut && s->start_k > 0) {
+      survival = -1;
+    } else {
+      step::UpdateCurriculum(c.curriculum, survival, s);
+    }
     ResetEnv(t, view, env, s);
     for (int f = 0; f < 2; ++f) foot_height[f] = -robot.p_FS[f][2];
     *out->contact_mode = kModeUnknown;
