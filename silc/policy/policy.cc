@@ -103,7 +103,7 @@ struct Policy::Impl {
   Eigen::VectorXd default_pose;
   Eigen::VectorXd kp, kd;
   std::vector<bool> commanded, residual;
-  bool needs_tau = false, needs_ref = false;
+  bool needs_tau = false, needs_ref = false, observes_walk = false;
 
   int frames[kNumQuantities] = {};  // frames in which each quantity is observed
   ColumnPlan all;                   // every frame of every quantity
@@ -271,6 +271,7 @@ struct Policy::Impl {
       }
       needs_tau = needs_tau || term.source == TermSource::kJointTorque;
       needs_ref = needs_ref || term.source == TermSource::kRefJointPos;
+      observes_walk = observes_walk || term.source == TermSource::kCommandWalk;
       for (int i = 0; i < width; ++i) {
         Element element;
         element.source = term.source;
@@ -393,7 +394,10 @@ struct Policy::Impl {
       return;
     }
     const double still = layout.clock.standing_speed;
-    if (in.command.lin_vel.norm() < still && std::abs(in.command.yaw_rate) < still) {
+    const bool stands =
+        observes_walk ? in.command.walk < 0.5
+                      : in.command.lin_vel.norm() < still && std::abs(in.command.yaw_rate) < still;
+    if (stands) {
       phase.setConstant(layout.clock.standing_phase);
       standing = true;
     } else if (standing) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "silc/task/arm_reference.h"
+
+namespace silc {
+
+class RobotModel;
+
+/// A recorded motion of the robot's joints.
+struct MotionClip {
+  std::string file;
+  std::string format;  // "csv", "mjlab"
+  double fps = 0;      // [1/s]
+  int frames = 0;
+  std::vector<float> q;  // (frames, 29) [rad], robot order, inside the joint ranges
+  int clamped = 0;       // values that were outside a joint's range and were moved to its end
+  double worst = 0;      // [rad] how far the worst was outside; amass: largest error of a direction
+
+  double duration() const { return (frames - 1) / fps; }  // [s]
+};
+
+/// Reads a motion file; the name's end says what it is.
+///   .csv  36 columns at 30 frames per second: root position 3 [m], root quaternion xyzw 4, the 29
+///         joints in robot order [rad]; no header
+///   .npz  mjlab: fps and joint_pos (frames, 29) [rad]; joint_names, when present, gives their
+///   order
+/// Throws ConfigError, naming line or array, for other files: fewer than 2 frames, more than
+/// kMaxMotionFrames, wrong width, NaN, infinities, angles beyond ±2π or more than 0.3 rad outside a
+/// joint's range, a quaternion that is none, a frame rate outside [1, 1000].
+MotionClip ReadMotion(const std::string& path, const RobotModel& robot);
+MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const RobotModel& robot);
+MotionClip ParseMotionNpz(std::string_view bytes, const std::string& file, const RobotModel& robot);
+inline constexpr int kMaxMotionFrames = 1 << 20;
+
+/// What `silc motion inspect` prints: format, frames, rate, duration, and per arm joint range and
+/// largest speed, with those beyond the joint's limit marked.
+std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot);
+
+/// Arm references from clips, resampled to the control period, and the memory behind the table.
+class MotionLibrary {
+ public:
+  MotionLibrary() = default;
+  MotionLibrary(const std::vector<MotionClip>& clips, double control_dt);
+
+  int num_clips() const { return static_cast<int>(first_.empty() ? 0 : first_.size() - 1); }
+  MotionTable view() const { return {frames_.data(), first_.data(), num_clips()}; }
+
+ private:
+  std::vector<float> frames_;  // (all, 14)
+  std::vector<int> first_;
+};
+
+}  // namespace silc

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "silc/task/reward_terms.h"
+
+namespace silc {
+
+struct RewardWeights {
+  float weight[kNumRewards];  // [1/s] reward_terms.h
+  constexpr RewardWeights() : weight{} {
+    for (int i = 0; i < kNumRewards; ++i) weight[i] = kRewardTerms[i].weight;
+  }
+};
+
+/// What an episode is: every number of the task. Plain data without pointers, so that it is copied
+/// to a GPU as it is. Defaults are `g1-loco`; docs/task.md says where each comes from.
+struct TaskConfig {
+  struct Episode {
+    float length = 20;          // [s] time-out
+    float min_height = 0.3f;    // [m] pelvis below: failure
+    float max_tilt = 0.8f;      // [1] |x| or |y| of gravity in the pelvis frame above: failure
+    float max_speed = 100;      // [rad/s, m/s] a robot this fast has diverged
+    float start_height = 0.8f;  // [m] of the pelvis at reset
+    float start_speed = 0.5f;   // [m/s, rad/s] each component of the base's velocity, ±
+    float start_legs = 0.5f;    // [1] leg joints start at default · U(1 ∓ this)
+  } episode;
+
+  struct Commands {
+    float walk_prob = 0.6f;         // [1] walk, else stand
+    float vx_min = -1, vx_max = 1;  // [m/s]
+    float vy_min = -1, vy_max = 1;  // [m/s]
+    float min_speed = 0.2f;         // [m/s] slower commands become stepping in place
+    float heading_max = 3.14f;      // [rad] commanded heading, ±
+    float heading_gain = 0.5f;      // [1/s] yaw rate per heading error
+    float max_yaw_rate = 1;         // [rad/s]
+    float waist_yaw_max = 1;        // [rad] when standing, ±
+    float waist_yaw_prob = 0.9f;    // [1] else 0
+    float height = 0.75f;           // [m] of the pelvis
+    float height_drop = 0.25f;      // [m] lowest command is height − this, when standing
+    float resample = 10;            // [s]
+  } commands;
+
+  struct Gait {
+    float period = 0.8f;   // [s] of two steps
+    float stance = 0.55f;  // [1] share of the period a foot is expected down
+  } gait;
+
+  struct Arms {
+    float duration_min = 0.5f, duration_max = 3;  // [s] of a reach
+    float rest_prob = 0.3f;                       // [1] chance of a rest after a reach
+    float rest_min = 0.2f, rest_max = 2;          // [s]
+    float max_speed = 5;                          // [rad/s] longer reaches take longer
+    float fixed_prob = 0.3f;                      // [1] arms held still until the next command
+    float blend = 1;                              // [s] from one motion clip to the next
+  } arms;
+
+  struct Action {
+    float clip = 100;   // [1] raw network output, ±
+    int delay_max = 4;  // [substeps] of the joint target, drawn per episode from {0 … this}
+  } action;
+
+  struct Noise {
+    float joint_pos = 0.01f;  // [rad] uniform, ±
+    float joint_vel = 0.1f;   // [rad/s]
+    float torque = 0.1f;      // [N·m]
+    float base_ang_vel = 0;   // [rad/s]
+    float gravity = 0;        // [1]
+  } noise;
+
+  struct Randomisation {
+    float friction_min = 0.5f, friction_max = 1.1f;   // [1] of the soles
+    float mass_min = 0.9f, mass_max = 1.2f;           // [1] pelvis and leg links, each its own
+    float pelvis_mass_min = -1, pelvis_mass_max = 3;  // [kg] added
+    float gain_min = 0.9f, gain_max = 1.1f;  // [1] kp and kd, each joint its own, per episode
+  } randomisation;
+
+  struct HandForce {
+    float max_x = 40, max_y = 40;        // [N] ±
+    float max_up = 5, max_down = 50;     // [N]
+    float effort_share = 0.9f;           // [1] of the arm motors' limits the force may ask for
+    float axis_off_prob = 0.25f;         // [1] each axis of each hand, per episode
+    float noise = 0.5f;                  // [N] uniform, ±, each step
+    float sweep_min = 3, sweep_max = 5;  // [s] half a period of the force when standing
+  } hand_force;
+
+  struct Push {
+    float force = 0;        // [N] largest horizontal force on the pelvis; 0: none
+    float duration = 0.1f;  // [s]
+    float interval_min = 3, interval_max = 8;  // [s] between pushes
+  } push;
+
+  struct Curriculum {
+    // episodes are judged by the share of their length survived; a time-out is 1
+    float penalty_start = 0.1f;      // [1] scale of the curriculum's penalties
+    float penalty_min = 0.02f;       // [1] and what it does not fall below
+    float penalty_rate = 1e-4f;      // [1] relative change per control step
+    float penalty_up = 0.84f;        // [1] grows while the mean share survived is above
+    float penalty_down = 0.16f;      // [1] shrinks while it is below
+    float penalty_window = 2;        // [episodes per robot] the running mean remembers
+    float force_start = 0.1f;        // [1] scale of hand forces and pushes, per robot
+    float force_step = 0.02f;        // [1] up or down at each episode's end
+    float height_start = 0.1f;       // [1] scale of the commanded height's drop, per robot
+    float height_step_up = 0.02f;    // [1]
+    float height_step_down = 0.01f;  // [1]
+    float survive_up = 0.84f;        // [1] per robot: harder after an episode above
+    float survive_down = 0.8f;       // [1] easier after one below
+  } curriculum;
+
+  struct Limits {
+    float soft_range = 0.95f;  // [1] of the joint range about its centre
+  } limits;
+
+  RewardWeights rewards;
+
+  /// Throws ConfigError("PLACE: key: value: rule").
+  void Validate(const std::string& place) const;
+};
+
+/// One number of the config, with what is known about it.
+struct TaskField {
+  std::string path;                  // "commands.vx_max"
+  std::variant<float*, int*> value;  // into the config asked about
+  double low, high;                  // allowed, both ends included
+  const char* unit;
+};
+
+/// All of them, in the order of the struct. Valid as long as the config.
+std::vector<TaskField> TaskFields(TaskConfig* config);
+
+/// Reads a task file; keys left out keep their defaults. Throws ConfigError: unknown keys (with the
+/// nearest known), values out of range, ranges upside down.
+TaskConfig ReadTaskConfig(const std::string& path);
+TaskConfig ParseTaskConfig(std::string_view text, const std::string& path);
+
+/// Sets one number by its dotted path, as "commands.vx_max=0.5" on a command line does. Throws
+/// ConfigError for an unknown path (with the nearest known), no number, or one out of range.
+void SetTaskField(TaskConfig* config, const std::string& path, const std::string& value);
+
+/// The config as a task file, every key with its unit; what a run folder keeps. Reading it back
+/// gives the same numbers, bit by bit.
+std::string TaskConfigYaml(const TaskConfig& config);
+
+/// configs/tasks/NAME.yaml for "g1-loco" or "g1-stand", or the path itself when it names a file.
+/// Throws ConfigError naming the tasks there are.
+std::string FindTaskFile(const std::string& name_or_path);
+
+}  // namespace silc

@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "silc/task/arm_reference.h"
+#include "silc/task/hand_force.h"
+#include "silc/task/observation.h"
+#include "silc/task/reward.h"
+
+/// One robot's control step, before and after the physics. Plain functions on plain data: the CPU
+/// calls them from a loop over robots, a GPU from a kernel.
+namespace silc {
+
+/// One field of a PhysicsBatch: FieldView (batch.h) for host and device code.
+struct FieldPtr {
+  float* data;
+  int lanes;
+  long group_stride;
+
+  SILC_HD float& operator()(int env, int i) const {
+    return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
+  }
+};
+
+/// The fields the task reads and writes.
+struct PhysicsView {
+  FieldPtr qpos, qvel, qacc, fault, target, previous_target, delay, kp, kd, wrench, wrench_steps,
+      torque, foot_force, pose, velocity, com_jacobian, frame_jacobian, stance_jacobian;
+  int nv;
+};
+
+/// Constants of a task, by value: nothing in it changes between control steps but penalty_scale and
+/// step.
+struct TaskContext {
+  TaskConfig config;
+  TaskRobot robot;
+  ReachTable reaches;
+  MotionTable motions;
+  std::uint64_t seed;
+  std::uint32_t step;   // control steps since the start, the counter of all draws
+  float penalty_scale;  // curriculum
+  int episode_steps;    // time-out
+  int resample_steps;
+  float physics_dt;  // [s]
+};
+
+/// What is remembered of a robot between control steps, besides its physics and its observations.
+struct EnvState {
+  int k;        // control steps of this episode
+  int start_k;  // where it began to count (episodes of a fresh batch are staggered)
+  bool fresh;   // nothing but a reset has happened in this episode: kinematics are not known
+  TaskCommand command;
+  float phase;  // gait clock
+  ArmState arms;
+  HandForceState hand_force;
+  float force_scale;  // curriculum, survives episodes
+  float height_scale;
+  float push_wait;  // [s] until the next push
+  int push_steps;   // control steps the present push lasts
+  float push[3];    // [N] in W
+  float action[kTaskJoints], action_prev[kTaskJoints];
+  float qd_prev[kTaskJoints];
+  float hand_v_prev[2][3], hand_w_prev[2][3];
+  float air_time[2], last_air_time[2];
+  bool down_prev[2];  // vertical force at the end of the last step
+  bool stands[2];     // contact mode, with hysteresis
+  float stands_since[2];
+};
+
+enum StepFlag : std::uint8_t {
+  kRunning = 0,
+  kFailed = 1,  // fell, or diverged
+  kTimedOut = 2,
+  kDiverged = 4,  // beside kFailed: the physics lost this robot; leave the sample out
+};
+
+/// Jacobians of one sample, row-major over the 29 joints: centre of mass 3, left hand 3, right hand
+/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular).
+inline constexpr int kSampleRows = 15;
+inline constexpr int kSampleJacobian = kSampleRows * kTaskJoints;
+/// Contact mode of a sample, numbered as silc/stiffness/contact_mode.h; kModeUnknown for the first
+/// sample of an episode, whose kinematics are those of the state before the reset.
+inline constexpr std::uint8_t kModeUnknown = 255;
+
+/// Where one robot's step is written.
+struct StepOutput {
+  float* reward;       // 2: lower, upper
+  std::uint8_t* flag;  // StepFlag
+  float* actor_obs;    // kActorObs, keeps the history between steps
+  float* critic_obs;   // kCriticObs
+  std::uint8_t* contact_mode;
+  float* jacobian;  // kSampleJacobian, or null
+  float* terms;     // kNumRewards, added to
+  float* tracking;  // kNumTracking, added to
+};
+
+/// Sums kept per robot for logs.
+enum Tracking : int {
+  kTrackSteps,
+  kTrackWalkSteps,
+  kTrackWalkVelError,  // [m/s] |v_cmd − v| while walking
+  kTrackWalkYawError,  // [rad/s]
+  kTrackStandSpeed,    // [m/s] |v| while standing
+  kTrackArmError2,     // [rad²] mean over joints
+  kTrackHeightError,   // [m]
+  kTrackPhaseMatch,    // [1] feet as the clock expects, walking
+  kTrackEpisodes,
+  kTrackFailures,
+  kTrackDiverged,
+  kTrackEpisodeSteps,  // of ended episodes
+  kTrackSurvival,      // share survived, of ended episodes
+  kNumTracking
+};
+
+namespace step {
+
+/// Rotation of a unit quaternion wxyz, row-major.
+SILC_HD void RotationOf(const float q[4], float R[9]) {
+  const float w = q[0], x = q[1], y = q[2], z = q[3];
+  R[0] = 1 - 2 * (y * y + z * z);
+  R[1] = 2 * (x * y - w * z);
+  R[2] = 2 * (x * z + w * y);
+  R[3] = 2 * (x * y + w * z);
+  R[4] = 1 - 2 * (x * x + z * z);
+  R[5] = 2 * (y * z - w * x);
+  R[6] = 2 * (x * z - w * y);
+  R[7] = 2 * (y * z + w * x);
+  R[8] = 1 - 2 * (x * x + y * y);
+}
+SILC_HD void Rotate(const float R[9], const float v[3], float out[3]) {
+  for (int i = 0; i < 3; ++i) out[i] = R[3 * i] * v[0] + R[3 * i + 1] * v[1] + R[3 * i + 2] * v[2];
+}
+SILC_HD void RotateBack(const float R[9], const float v[3], float out[3]) {
+  for (int i = 0; i < 3; ++i) out[i] = R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2];
+}
+SILC_HD void Cross(const float a[3], const float b[3], float out[3]) {
+  out[0] = a[1] * b[2] - a[2] * b[1];
+  out[1] = a[2] * b[0] - a[0] * b[2];
+  out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+struct BaseState {
+  float p[3], quat[4], R[9], v_W[3], v_B[3], w_B[3], w_W[3], g_B[3], yaw;
+};
+
+SILC_HD void ReadBase(const TaskRobot& robot, const PhysicsView& view, int env, BaseState* b) {
+  for (int k = 0; k < 3; ++k) {
+    b->p[k] = view.qpos(env, robot.base_qpos + k);
+    b->v_W[k] = view.qvel(env, robot.base_dof + k);
+    b->w_B[k] = view.qvel(env, robot.base_dof + 3 + k);
+  }
+  for (int k = 0; k < 4; ++k) b->quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
+  RotationOf(b->quat, b->R);
+  RotateBack(b->R, b->v_W, b->v_B);
+  Rotate(b->R, b->w_B, b->w_W);
+  for (int k = 0; k < 3; ++k) b->g_B[k] = -b->R[6 + k];
+  b->yaw = atan2f(b->R[3], b->R[0]);
+}
+
+SILC_HD bool Finite(float x) { return fabsf(x) <= 3.0e38f; }
+
+/// A state the learner must not see.
+SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env) {
+  if (view.fault(env, 0) != 0) return true;
+  bool sound = true;
+  for (int i = 0; i < t.robot.nq; ++i) sound = sound && Finite(view.qpos(env, i));
+  for (int i = 0; i < t.robot.nv; ++i) {
+    sound = sound && fabsf(view.qvel(env, i)) <= t.config.episode.max_speed;
+  }
+  for (int j = 0; j < kTaskJoints; ++j) sound = sound && Finite(view.torque(env, j));
+  for (int i = 0; i < 6; ++i) sound = sound && Finite(view.foot_force(env, i));
+  return !sound;
+}
+
+/// (S5)'s ingredients for the sample: single support as the physics gives it; double support with
+/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM.
+SILC_HD void FillSample(
+    const TaskRobot& robot, const PhysicsView& view, int env, int mode, float* out) {
+  const int nv = view.nv;
+  const int points = 1 + kNumTaskFrames;
+  const int point[3] = {0, 1 + kFrameLeftHand, 1 + kFrameRightHand};
+  const bool flight = mode == 3;
+  const int foot = mode == 2 ? 1 : 0;
+  for (int p = 0; p < 3; ++p) {
+    for (int row = 0; row < 3; ++row) {
+      const int stance = 3 * nv * (foot * points + point[p]) + nv * row;
+      for (int j = 0; j < kTaskJoints; ++j) {
+        float value = 0;
+        if (!flight) {
+          value = view.stance_jacobian(env, stance + robot.dof[j]);
+        } else if (p > 0) {
+          value = view.frame_jacobian(env, 6 * nv * (point[p] - 1) + nv * row + robot.dof[j]);
+        }
+        out[(3 * p + row) * kTaskJoints + j] = value;
+      }
+    }
+  }
+  for (int row = 0; row < 6; ++row) {
+    for (int j = 0; j < kTaskJoints; ++j) {
+      float value = 0;
+      if (mode == 0 && row < 3) {
+        value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
+      } else if (mode == 0) {
+        // with the left foot at rest the base turns against its leg
+        value = view.frame_jacobian(env, 6 * nv * kFrameRightFoot + nv * row + robot.dof[j]) -
+                view.frame_jacobian(env, 6 * nv * kFrameLeftFoot + nv * row + robot.dof[j]);
+      }
+      out[(9 + row) * kTaskJoints + j] = value;
+    }
+  }
+}
+
+/// One foot's two-state machine: stands above `enter`, lifted below `leave`, each for at least one
+/// control step. The same rule as ContactModeTracker's.
+SILC_HD void UpdateStance(const TaskRobot& robot, float force, bool* stands, float* since) {
+  *since += robot.control_dt;
+  const bool wants = *stands ? !(force < robot.foot_leave) : force > robot.foot_enter;
+  if (wants != *stands && *since >= robot.control_dt) {
+    *stands = wants;
+    *since = 0;
+  }
+}
+
+SILC_HD int ModeOf(const bool stands[2]) {
+  return stands[0] ? (stands[1] ? 0 : 1) : (stands[1] ? 2 : 3);
+}
+
+}  // namespace step
+
+/// Starts an episode: state, command, arms, forces, gains, delay. The physics must not run between
+/// this and the next observation.
+SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
+  const TaskConfig& c = t.config;
+  const TaskRobot& robot = t.robot;
+  const auto id = static_cast<std::uint32_t>(env);
+  Draw draw(t.seed, id, t.step, DrawPurpose::kReset);
+  Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
+  Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
+  Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+
+  s->k = s->start_k = 0;
+  s->fresh = true;
+  SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
+  UpdateYawRate(c.commands, 0, &s->command);
+  s->phase = 0;
+  ResetArms(c.arms, t.reaches, t.motions, arm_draw, &s->arms);
+  ResetHandForce(c.hand_force, force_draw, &s->hand_force);
+  ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
+  s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
+  s->push_steps = 0;
+  for (int k = 0; k < 3; ++k) s->push[k] = 0;
+
+  for (int i = 0; i < robot.nq; ++i) view.qpos(env, i) = 0;
+  view.qpos(env, robot.base_qpos + 2) = c.episode.start_height;
+  view.qpos(env, robot.base_qpos + 3) = 1;
+  for (int i = 0; i < robot.nv; ++i) view.qvel(env, i) = view.qacc(env, i) = 0;
+  for (int i = 0; i < 6; ++i) {
+    view.qvel(env, robot.base_dof + i) =
+        draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
+  }
+  for (int j = 0; j < kTaskJoints; ++j) {
+    float q = robot.default_q[j];
+    if (j < 12) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
+    if (j >= kLowerJoints) q = s->arms.ref[j - kLowerJoints];
+    view.qpos(env, robot.qpos[j]) = q;
+    const int u = robot.actuator[j];
+    view.target(env, u) = view.previous_target(env, u) = q;
+    view.kp(env, u) =
+        robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+    view.kd(env, u) =
+        robot.kd[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+    view.torque(env, u) = 0;
+    s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
+  }
+  view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
+  view.fault(env, 0) = 0;
+  for (int i = 0; i < kNumTaskPushes; ++i) view.wrench_steps(env, i) = 0;
+  for (int f = 0; f < 2; ++f) {
+    s->air_time[f] = s->last_air_time[f] = 0;
+    s->down_prev[f] = true;
+    s->stands[f] = true;
+    s->stands_since[f] = 1;
+    for (int k = 0; k < 3; ++k) {
+      s->hand_v_prev[f][k] = s->hand_w_prev[f][k] = 0;
+      view.foot_force(env, 3 * f + k) = 0;
+    }
+  }
+}
+
+/// Observes the present state into the history and the critic's frame.
+SILC_HD void Observe(const TaskContext& t,
+                     const PhysicsView& view,
+                     int env,
+                     const EnvState& s,
+                     const float foot_height[2],
+                     StepOutput* out) {
+  const TaskRobot& robot = t.robot;
+  step::BaseState base;
+  step::ReadBase(robot, view, env, &base);
+  ObservationState o;
+  for (int j = 0; j < kTaskJoints; ++j) {
+    o.action[j] = s.action[j];
+    o.q[j] = view.qpos(env, robot.qpos[j]);
+    o.qd[j] = view.qvel(env, robot.dof[j]);
+    o.tau[j] = view.torque(env, robot.actuator[j]);
+  }
+  for (int k = 0; k < 3; ++k) {
+    o.w_B[k] = base.w_B[k];
+    o.g_B[k] = base.g_B[k];
+    o.v_B[k] = base.v_B[k];
+    o.quat_xyzw[k] = base.quat[k + 1];
+  }
+  o.quat_xyzw[3] = base.quat[0];
+  o.height = base.p[2];
+  for (int j = 0; j < kUpperJoints; ++j) o.arm_ref[j] = s.arms.ref[j];
+  o.command = s.command;
+  o.phase = s.phase;
+  for (int h = 0; h < 2; ++h) {
+    step::RotateBack(base.R, s.hand_force.force[h], o.hand_force_B[h]);
+    o.foot_height[h] = foot_height[h];
+    o.foot_force[h] = view.foot_force(env, 3 * h + 2);
+  }
+  step::RotateBack(base.R, s.push, o.push_B);
+
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kNoise);
+  float frame[kActorFrame];
+  ActorFrame(t.config.noise, robot, o, draw, frame);
+  PushFrame(frame, s.fresh, out->actor_obs);
+  CriticFrame(robot, o, out->critic_obs);
+}
+
+/// The first episode of a robot: curricula at their start, first observation. With `stagger` the
+/// episode begins at a random age, so that a batch does not time out all at once.
+SILC_HD void StartEnv(const TaskContext& t,
+                      const PhysicsView& view,
+                      int env,
+                      bool stagger,
+                      EnvState* s,
+                      StepOutput* out) {
+  s->force_scale = t.config.curriculum.force_start;
+  s->height_scale = t.config.curriculum.height_start;
+  ResetEnv(t, view, env, s);
+  if (stagger) {
+    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kPush);
+    s->k = s->start_k = draw.Index(t.episode_steps);
+  }
+  const float feet[2] = {-t.robot.p_FS[0][2], -t.robot.p_FS[1][2]};
+  Observe(t, view, env, *s, feet, out);
+}
+
+/// Before the physics: the action becomes joint targets, forces act. False when the action is not
+/// finite; nothing is changed then.
+SILC_HD bool BeginStep(
+    const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
+  const TaskConfig& c = t.config;
+  const TaskRobot& robot = t.robot;
+  for (int j = 0; j < kTaskJoints; ++j) {
+    if (!step::Finite(action[j])) return false;
+  }
+  for (int j = 0; j < kTaskJoints; ++j) {
+    s->action_prev[j] = s->action[j];
+    s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
+    // (S1): legs and waist about the default pose, arms about their reference
+    const float centre = j < kLowerJoints ? robot.default_q[j] : s->arms.ref[j - kLowerJoints];
+    view.target(env, robot.actuator[j]) = centre + robot.action_scale[j] * s->action[j];
+  }
+
+  const auto id = static_cast<std::uint32_t>(env);
+  // the first step of an episode is without hand forces: where the hands are is not known yet
+  if (!s->fresh) {
+    step::BaseState base;
+    step::ReadBase(robot, view, env, &base);
+    Draw draw(t.seed, id, t.step, DrawPurpose::kForceNoise);
+    for (int h = 0; h < 2; ++h) {
+      const int frame = kFrameLeftHand + h;
+      const auto jacobian = [&](int axis, int joint) {
+        const int dof = robot.dof[kLowerJoints + h * kArmJoints + joint];
+        return view.frame_jacobian(env, 6 * view.nv * frame + view.nv * axis + dof);
+      };
+      UpdateHandForce(c.hand_force,
+                      robot,
+                      s->command,
+                      base.yaw,
+                      s->force_scale,
+                      h,
+                      jacobian,
+                      draw,
+                      &s->hand_force);
+      float R_WH[9], arm_H[3], arm_W[3], moment[3];
+      for (int i = 0; i < 9; ++i) R_WH[i] = view.pose(env, 12 * frame + 3 + i);
+      for (int k = 0; k < 3; ++k) {
+        const float along = s->hand_force.along[h];
+        arm_H[k] = robot.force_near[h][k] +
+                   along * (robot.force_far[h][k] - robot.force_near[h][k]) - robot.p_HC[h][k];
+      }
+      step::Rotate(R_WH, arm_H, arm_W);
+      step::Cross(arm_W, s->hand_force.force[h], moment);
+      const int push = kPushLeftHand + h;
+      for (int k = 0; k < 3; ++k) {
+        view.wrench(env, 6 * push + k) = s->hand_force.force[h][k];
+        view.wrench(env, 6 * push + 3 + k) = moment[k];
+      }
+      view.wrench_steps(env, push) = static_cast<float>(robot.substeps);
+    }
+  }
+
+  if (c.push.force > 0) {
+    s->push_wait -= robot.control_dt;
+    if (s->push_steps > 0 && --s->push_steps == 0) {
+      for (int k = 0; k < 3; ++k) s->push[k] = 0;
+    }
+    if (s->push_wait <= 0) {
+      Draw draw(t.seed, id, t.step, DrawPurpose::kPush);
+      const float size = c.push.force * s->force_scale * draw.Uniform();
+      const float angle = draw.Uniform(0, 6.283185307179586f);
+      s->push[0] = size * cosf(angle);
+      s->push[1] = size * sinf(angle);
+      s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
+      const float steps = floorf(c.push.duration / t.physics_dt + 0.5f);
+      s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(robot.substeps)));
+      for (int k = 0; k < 3; ++k) {
+        view.wrench(env, 6 * kPushBase + k) = s->push[k];
+        view.wrench(env, 6 * kPushBase + 3 + k) = 0;
+      }
+      view.wrench_steps(env, kPushBase) = steps;
+    }
+  }
+  return true;
+}
+
+namespace step {
+
+SILC_HD void FillRewardInput(const TaskContext& t,
+                             const PhysicsView& view,
+                             int env,
+                             const BaseState& base,
+                             EnvState* s,
+                             RewardInput* r) {
+  const TaskRobot& robot = t.robot;
+  r->vx_cmd = s->command.vx;
+  r->vy_cmd = s->command.vy;
+  r->yaw_rate_cmd = s->command.yaw_rate;
+  r->walk = s->command.walk;
+  r->height_cmd = s->command.height;
+  for (int k = 0; k < 3; ++k) {
+    r->waist_cmd[k] = s->command.waist[k];
+    r->p_WB[k] = base.p[k];
+    r->v_B[k] = base.v_B[k];
+    r->w_B[k] = base.w_B[k];
+    r->g_B[k] = base.g_B[k];
+    r->v_W[k] = base.v_W[k];
+    r->w_W[k] = base.w_W[k];
+  }
+  for (int k = 0; k < 9; ++k) r->R_WB[k] = base.R[k];
+  for (int j = 0; j < kTaskJoints; ++j) {
+    r->q[j] = view.qpos(env, robot.qpos[j]);
+    r->qd[j] = view.qvel(env, robot.dof[j]);
+    r->qd_prev[j] = s->fresh ? r->qd[j] : s->qd_prev[j];
+    r->tau[j] = view.torque(env, robot.actuator[j]);
+    r->action[j] = s->action[j];
+    r->action_prev[j] = s->fresh ? s->action[j] : s->action_prev[j];
+  }
+  for (int j = 0; j < kUpperJoints; ++j) r->arm_ref[j] = s->arms.ref[j];
+
+  float R[9], v[3], w[3];
+  const auto read_frame = [&](int frame) {
+    for (int i = 0; i < 9; ++i) R[i] = view.pose(env, 12 * frame + 3 + i);
+    for (int k = 0; k < 3; ++k) {
+      v[k] = view.velocity(env, 6 * frame + k);
+      w[k] = view.velocity(env, 6 * frame + 3 + k);
+    }
+  };
+  read_frame(kFrameTorso);
+  RotateBack(R, w, r->w_T);
+  for (int k = 0; k < 3; ++k) r->g_T[k] = -R[6 + k];
+  for (int f = 0; f < 2; ++f) {
+    FootState& foot = r->foot[f];
+    read_frame(kFrameLeftFoot + f);
+    float offset[3], swing[3];
+    const float minus[3] = {-robot.p_FS[f][0], -robot.p_FS[f][1], -robot.p_FS[f][2]};
+    Rotate(R, minus, offset);  // from the sole's site to the ankle
+    Cross(w, offset, swing);
+    for (int k = 0; k < 3; ++k) {
+      foot.p_WF[k] = view.pose(env, 12 * (kFrameLeftFoot + f) + k) + offset[k];
+      foot.v_WF[k] = v[k] + swing[k];
+      foot.g_F[k] = -R[6 + k];
+      foot.force[k] = view.foot_force(env, 3 * f + k);
+    }
+    foot.yaw = atan2f(R[3], R[0]);
+    // a foot is down in this step or the one before: single steps in the air are no swing
+    const bool down = reward::Down(foot);
+    const bool filtered = down || s->down_prev[f];
+    foot.first_contact = s->air_time[f] > 0 && filtered;
+    s->air_time[f] += robot.control_dt;
+    foot.air_time = s->air_time[f];
+    if (foot.first_contact) s->last_air_time[f] = s->air_time[f];
+    foot.last_air_time = s->last_air_time[f];
+    if (filtered) s->air_time[f] = 0;
+    s->down_prev[f] = down;
+    foot.want = ExpectedContact(t.config.gait, s->phase, s->command.walk, f);
+  }
+  float sum[3];
+  for (int k = 0; k < 3; ++k) sum[k] = s->hand_force.force[0][k] + s->hand_force.force[1][k];
+  r->hand_force_sum = reward::Norm3(sum);
+  for (int h = 0; h < 2; ++h) {
+    read_frame(kFrameLeftHand + h);
+    for (int k = 0; k < 3; ++k) {
+      r->hand_v[h][k] = v[k];
+      r->hand_w[h][k] = w[k];
+      r->hand_v_prev[h][k] = s->fresh ? v[k] : s->hand_v_prev[h][k];
+      r->hand_w_prev[h][k] = s->fresh ? w[k] : s->hand_w_prev[h][k];
+    }
+  }
+  r->dt = robot.control_dt;
+}
+
+SILC_HD void Track(const RewardInput& r, float* sum) {
+  sum[kTrackSteps] += 1;
+  const float speed_error =
+      sqrtf(reward::Sq(r.vx_cmd - r.v_B[0]) + reward::Sq(r.vy_cmd - r.v_B[1]));
+  sum[kTrackWalkSteps] += r.walk;
+  sum[kTrackWalkVelError] += r.walk * speed_error;
+  sum[kTrackWalkYawError] += r.walk * fabsf(r.yaw_rate_cmd - r.w_B[2]);
+  sum[kTrackStandSpeed] += (1 - r.walk) * speed_error;
+  sum[kTrackArmError2] +=
+      reward::SumSqDiff(r.q + kLowerJoints, r.arm_ref, 0, kUpperJoints, 1.0f) / kUpperJoints;
+  sum[kTrackHeightError] += fabsf(r.height_cmd - r.p_WB[2]);
+  sum[kTrackPhaseMatch] += r.walk * 0.5f *
+                           static_cast<float>((reward::Down(r.foot[0]) == r.foot[0].want) +
+                                              (reward::Down(r.foot[1]) == r.foot[1].want));
+}
+
+/// Harder after a good episode, easier after a bad one.
+SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, EnvState* s) {
+  if (survival > c.survive_up) {
+    s->force_scale = Min(s->force_scale + c.force_step, 1.0f);
+    s->height_scale = Min(s->height_scale + c.height_step_up, 1.0f);
+  } else if (survival < c.survive_down) {
+    s->force_scale = Max(s->force_scale - c.force_step, 0.0f);
+    s->height_scale = Max(s->height_scale - c.height_step_down, 0.0f);
+  }
+}
+
+}  // namespace step
+
+/// After the physics: rewards for what happened, a new episode where one ended, and the next
+/// observation. Returns the share of the episode survived when one ended that says something about
+/// the policy, else −1: a first episode that began old and timed out soon says nothing.
+SILC_HD float EndStep(
+    const TaskContext& t, const PhysicsView& view, int env, EnvState* s, StepOutput* out) {
+  const TaskConfig& c = t.config;
+  const TaskRobot& robot = t.robot;
+  const auto id = static_cast<std::uint32_t>(env);
+  float foot_height[2] = {-robot.p_FS[0][2], -robot.p_FS[1][2]};
+  ++s->k;
+
+  std::uint8_t flag = kRunning;
+  if (step::HasDiverged(t, view, env)) {
+    // nothing of this state may be looked at: the fall's price, and a new start
+    flag = kFailed | kDiverged;
+    const int i = static_cast<int>(RewardTerm::kTermination);
+    out->reward[0] = c.rewards.weight[i] * robot.control_dt;
+    out->reward[1] = 0;
+    out->tracking[kTrackSteps] += 1;
+    out->tracking[kTrackDiverged] += 1;
+  } else {
+    step::BaseState base;
+    step::ReadBase(robot, view, env, &base);
+    Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
+    AdvanceArms(c.arms, t.reaches, t.motions, robot.control_dt, arm_draw, &s->arms);
+    s->phase = AdvanceGait(c.gait, s->phase, s->command.walk, robot.control_dt);
+
+    RewardInput r;
+    step::FillRewardInput(t, view, env, base, s, &r);
+    r.failed = fabsf(base.g_B[0]) > c.episode.max_tilt || fabsf(base.g_B[1]) > c.episode.max_tilt ||
+               base.p[2] < c.episode.min_height;
+    if (r.failed) {
+      flag = kFailed;
+    } else if (s->k >= t.episode_steps) {
+      flag = kTimedOut;
+    }
+    float terms[kNumRewards];
+    ComputeRewards(c.rewards, robot, r, t.penalty_scale, terms, out->reward);
+    for (int i = 0; i < kNumRewards; ++i) out->terms[i] += terms[i];
+    step::Track(r, out->tracking);
+    for (int f = 0; f < 2; ++f) {
+      foot_height[f] = r.foot[f].p_WF[2];
+      step::UpdateStance(robot, r.foot[f].force[2], &s->stands[f], &s->stands_since[f]);
+      for (int k = 0; k < 3; ++k) {
+        s->hand_v_prev[f][k] = r.hand_v[f][k];
+        s->hand_w_prev[f][k] = r.hand_w[f][k];
+      }
+    }
+    for (int j = 0; j < kTaskJoints; ++j) s->qd_prev[j] = r.qd[j];
+    s->fresh = false;
+
+    if (flag == kRunning) {
+      if (s->k % t.resample_steps == 0) {
+        const float walked = s->command.walk;
+        Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
+        Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+        SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
+        ResampleArms(c.arms, force_draw, &s->arms);
+        ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
+        if (s->command.walk < 0.5f || walked < 0.5f) s->phase = 0;
+      }
+      UpdateYawRate(c.commands, base.yaw, &s->command);
+    }
+  }
+  *out->flag = flag;
+
+  float survival = -1;
+  if (flag != kRunning) {
+    const auto lived = static_cast<float>(s->k - s->start_k);
+    survival = flag == kTimedOut ? 1.0f : lived / static_cast<float>(t.episode_steps);
+    out->tracking[kTrackEpisodes] += 1;
+    out->tracking[kTrackFailures] += flag == kTimedOut ? 0.0f : 1.0f;
+    out->tracking[kTrackEpisodeSteps] += lived;
+    out->tracking[kTrackSurvival] += survival;
+    if (flag == kTimedOut && s->start_k > 0) {
+      survival = -1;
+    } else {
+      step::UpdateCurriculum(c.curriculum, survival, s);
+    }
+    ResetEnv(t, view, env, s);
+    for (int f = 0; f < 2; ++f) foot_height[f] = -robot.p_FS[f][2];
+    *out->contact_mode = kModeUnknown;
+    if (out->jacobian != nullptr) {
+      for (int i = 0; i < kSampleJacobian; ++i) out->jacobian[i] = 0;
+    }
+  } else {
+    const int mode = step::ModeOf(s->stands);
+    *out->contact_mode = static_cast<std::uint8_t>(mode);
+    if (out->jacobian != nullptr) step::FillSample(robot, view, env, mode, out->jacobian);
+  }
+  Observe(t, view, env, *s, foot_height, out);
+  return survival;
+}
+
+}  // namespace silc
