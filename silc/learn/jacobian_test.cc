@@ -34,7 +34,7 @@ struct Fixture {
 
 class JacobianTest : public testing::Test {
  protected:
-  JacobianTest() { at::globalContext().defaultGenerator(at::kCPU).set_current_seed(4); }
+  JacobianTest() { at::manual_seed(4); }
 };
 
 // (P11) against central differences of the actors themselves, two frames moving together
