@@ -591,10 +591,10 @@ struct Trainer::Impl {
 
   void ReportPenalty(const std::vector<ChunkResult>& results, double score, Scalars* scalars) {
     std::vector<Tensor> sigmas, oks, modes, loops;
-    double value = 0;
+    double violation = 0;
     for (const ChunkResult& r : results) {
       if (!r.sigma.defined()) continue;
-      value += r.penalty_value.item<double>();
+      violation += r.penalty_value.item<double>();
       sigmas.push_back(r.sigma);
       oks.push_back(r.ok);
       if (r.mode.defined()) modes.push_back(r.mode);
@@ -603,7 +603,7 @@ struct Trainer::Impl {
     if (sigmas.empty()) return;
     const Tensor ok = at::cat(oks), sigma = at::cat(sigmas).masked_select(ok);
     scalars->emplace_back("penalty/lambda", weight.Lambda(iteration));
-    scalars->emplace_back("penalty/value", value);
+    scalars->emplace_back("penalty/value", violation);
     scalars->emplace_back("penalty/left_out", 1 - ok.to(at::kFloat).mean().item<double>());
     if (sigma.numel() > 0) {
       scalars->emplace_back("stiffness/sigma_mean", sigma.mean().item<double>());
@@ -626,7 +626,7 @@ struct Trainer::Impl {
     if (!loops.empty()) {
       scalars->emplace_back("stiffness/action_loop", at::cat(loops).mean().item<double>());
     }
-    weight.Follow(value, score);
+    weight.Follow(violation, score);
   }
 };
 
