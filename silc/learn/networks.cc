@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/learn/networks.h"
 
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -20,6 +23,14 @@ std::vector<int> Widths(const MlpShape& shape) {
 Tensor Unit(const Tensor& x) { return x / x.norm().clamp_min(1e-12); }
 
 }  // namespace
+
+void HoldToOneThread() {
+  at::set_num_threads(1);
+  // by name at run time: another BLAS has no such function and needs none
+  if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
+    reinterpret_cast<void (*)(int)>(set)(1);
+  }
+}
 
 Network MakeNetwork(const MlpShape& shape,
                     const std::vector<double>& std,

@@ -9,6 +9,10 @@
 
 namespace silc {
 
+/// LibTorch's and OpenBLAS's own threads set to one, for the whole process: their splits change
+/// sums with the number of threads. The learner's threads are its own.
+void HoldToOneThread();
+
 /// inputs → hidden… → outputs, ELU between, linear at the end.
 struct MlpShape {
   int inputs = 0;

@@ -44,7 +44,8 @@ struct World {
   PenaltyInput input;
   PenaltyConfig config;
 
-  explicit World(NullWeight weight = NullWeight::kIdentity, double q_gain = 1) {
+  explicit World(NullWeight weight = NullWeight::kIdentity, std::vector<int> hidden = {10, 9}) {
+    HoldToOneThread();  // matrices of 20 × 20: BLAS threads would only get into each other's way
     at::manual_seed(11);
     Rng rng(17);
     servo = test::RandomServo(kJoints, &rng);
@@ -74,7 +75,7 @@ struct World {
              at::stack(gravity)};
     const int outputs[] = {12, 8};
     for (std::uint32_t k = 0; k < 2; ++k) {
-      networks.push_back(MakeNetwork({.inputs = kObs, .hidden = {10, 9}, .outputs = outputs[k]},
+      networks.push_back(MakeNetwork({.inputs = kObs, .hidden = hidden, .outputs = outputs[k]},
                                      std::vector<double>(outputs[k], 0.3 + 0.2 * k),
                                      23,
                                      k,
@@ -94,7 +95,7 @@ struct World {
     for (int frame = 0; frame < kFrames; ++frame) {
       const int at = frame * kFrame;  // newest last
       for (int j = 0; j < kJoints; ++j) {
-        q.push_back({at + j, j, float(q_gain)});
+        q.push_back({at + j, j, 1.f});
         if (frame == kFrames - 1) q0.push_back(q.back());
         a.push_back({at + kJoints + j, j, 0.5f});
       }
@@ -174,19 +175,18 @@ void CheckGradient(World* world, const std::function<PenaltyResult(const Penalty
 }
 
 // "A few hundred steps on random data bring the violation to zero without a task."
-double MinimisedViolation(World* world,
-                          const std::function<PenaltyResult(const PenaltyInput&)>& penalty,
-                          int steps,
-                          double rate) {
+// What is left of the violation, as a share of what it was.
+double ShareLeft(World* world,
+                 const std::function<PenaltyResult(const PenaltyInput&)>& penalty,
+                 int steps,
+                 double rate) {
   std::vector<AdamW> adam;
   for (const Network& network : world->networks) adam.emplace_back(network.flat, 0.0);
-  double value = 0;
+  double value = 0, start = 0;
   for (int step = 0; step <= steps; ++step) {
     const PenaltyResult result = penalty(world->Run());
     value = result.value.item<double>();
-    if (step == 0) {
-      EXPECT_GT(value, 1e-3);
-    }
+    if (step == 0) start = value;
     if (value == 0 || step == steps) break;
     const auto gradients =
         torch::autograd::grad({result.surrogate}, world->Leaves(), {}, {}, false, true);
@@ -200,7 +200,8 @@ double MinimisedViolation(World* world,
       adam[k].Step(world->networks[k].flat, at::cat(flat), at::full({}, rate, at::kDouble));
     }
   }
-  return value;
+  EXPECT_GT(start, 1e-2);
+  return value / start;
 }
 
 // (S6): the factors are the reduced budget of silc/stiffness, in every contact mode and weight.
@@ -291,8 +292,8 @@ TEST(PenaltyValue, ScalarAnisotropicAndLogProbAgreeWithStiffness) {
     }
     drawn += LogProbGradientPenalty(world.input).value.item<double>() / kDraws;
   }
-  // 16,000 draws of a sum of some ten squares: 1 % is three standard errors
-  EXPECT_NEAR(drawn / expected, 1, 0.01);
+  // 16,000 draws of a sum that one or two squares dominate: the standard error is 0.8 %
+  EXPECT_NEAR(drawn / expected, 1, 0.025);
 }
 
 StaticStiffness Reference(World* world, int i) {
@@ -388,12 +389,12 @@ TEST(PenaltyGradient, ProbesAverageToTheGradientOfAll) {
       torch::autograd::grad({StaticPenalty(world.Run(), world.config).surrogate}, leaf)[0];
   world.config.probes = 2;
   Tensor mean = at::zeros_like(exact);
-  constexpr int kDraws = 1500;
+  constexpr int kDraws = 800;
   for (int draw = 0; draw < kDraws; ++draw) {
     world.input.signs = at::randint(0, 2, {kBatch, 2, kJoints}, at::kDouble) * 2 - 1;
     mean += torch::autograd::grad({StaticPenalty(world.Run(), world.config).surrogate}, leaf)[0];
   }
-  // one draw is off by about its own size: 1/√1500 is 2.6 %
+  // one draw is off by about its own size: 1/√800 is 3.5 %
   EXPECT_LT(((mean / kDraws - exact).norm() / exact.norm()).item<double>(), 0.1);
 }
 
@@ -420,6 +421,8 @@ TEST(StaticPenalty, LeavesOutWhatIsIllConditionedAndStillBoundsItsLoop) {
 
 // ---- each penalty can be satisfied ----
 
+// The hinge's square has no slope at the edge of the budget, so it is approached from outside: zero
+// means a millionth of the start, σ within about a thousandth of its bound.
 TEST(PenaltyAlone, BringsScalarAndAnisotropicViolationsToZero) {
   for (const bool scalar : {true, false}) {
     World world;
@@ -427,32 +430,29 @@ TEST(PenaltyAlone, BringsScalarAndAnisotropicViolationsToZero) {
     const auto penalty = [&](const PenaltyInput& in) {
       return scalar ? ScalarPenalty(in, world.config) : AnisotropicPenalty(in, world.config);
     };
-    EXPECT_EQ(MinimisedViolation(&world, penalty, 300, 0.01), 0) << scalar;
+    EXPECT_LT(ShareLeft(&world, penalty, 400, 0.01), 1e-5) << scalar;
   }
 }
 // lcp has no budget: its zero is a policy that does not look
 TEST(PenaltyAlone, BringsTheLogProbGradientDown) {
   World world;
   const auto penalty = [](const PenaltyInput& in) { return LogProbGradientPenalty(in); };
-  const double start = penalty(world.Run()).value.item<double>();
-  EXPECT_LT(MinimisedViolation(&world, penalty, 300, 0.01), 1e-3 * start);
+  EXPECT_LT(ShareLeft(&world, penalty, 300, 0.01), 1e-3);
 }
+// Stiffness has to come down in all twenty joints at once: the hidden layers must be wide enough
+// for a Jacobian of full rank.
 TEST(PenaltyAlone, BringsThePapersViolationToZero) {
-  World world;
-  world.spec.null_stiffness = 5000;  // √5000 = 71 N·m/rad: within reach of ten hidden units
-  world.spec.com = Eigen::Vector3d(20000, 20000, 200000);
-  world.spec.hand[1].reset();
-  world.input.budget =
-      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
+  World world(NullWeight::kIdentity, {40, 32});
+  world.config.sigmas = "all";
   const auto penalty = [&](const PenaltyInput& in) { return PaperPenalty(in, world.config); };
-  EXPECT_LT(MinimisedViolation(&world, penalty, 600, 0.02), 1e-3);
+  EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-5);
 }
 TEST(PenaltyAlone, BringsTheDiscViolationToZero) {
-  World world(NullWeight::kServo);
+  World world(NullWeight::kServo, {40, 32});
   world.config.sigmas = "all";
   world.config.hinge = "log";
   const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
-  EXPECT_LT(MinimisedViolation(&world, penalty, 600, 0.02), 1e-3);
+  EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-5);
 }
 
 // ---- λ ----

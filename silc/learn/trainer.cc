@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/learn/trainer.h"
 
-#include <ATen/Parallel.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,15 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// LibTorch and BLAS work in the calling thread alone: their splits would change sums with the
-// number of threads. The threads are ours, see ForChunks().
-void HoldToOneThread() {
-  at::set_num_threads(1);
-  if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
-    reinterpret_cast<void (*)(int)>(set)(1);
-  }
 }
 
 // body(chunk) for every chunk, by up to `threads` threads. Threads are made anew: some 30 µs
