@@ -266,25 +266,35 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const bool torque = config.torque_channel && channels.tau.defined();
   const bool gravity = config.gravity_channel && channels.g.defined() && input.gravity.defined();
   const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
-  const auto jacobian = [&](const Tensor& columns) {
-    return ActionJacobian(input.actors, slopes, columns);
+
+  // all columns through one chain: the products from the left are the same for every channel
+  std::vector<Tensor> columns = {channels.q};
+  if (channels.a.defined()) columns.push_back(channels.a);
+  if (torque) columns.push_back(channels.tau);
+  if (gravity) columns.push_back(channels.g);
+  const Tensor blocks = ActionJacobian(input.actors, slopes, at::cat(columns, 1));
+  std::int64_t column = 0;
+  const auto next_block = [&](const Tensor& of) {
+    const Tensor block = blocks.narrow(2, column, of.size(1));
+    column += of.size(1);
+    return block;
   };
 
   // (S3): loop = I − S_a − S_τ Kp α,  X = loop⁻¹ (S_q + S_g E − S_τ Kp)
-  Tensor drive = jacobian(channels.q);
+  Tensor drive = next_block(channels.q);
   const Tensor eye = Eye(drive);
   Tensor loop = eye.expand_as(drive);
   Tensor S_a;
   if (channels.a.defined()) {
-    S_a = jacobian(channels.a);
+    S_a = next_block(channels.a);
     loop = loop - S_a;
   }
   if (torque) {
-    const Tensor S_tau = jacobian(channels.tau);
+    const Tensor S_tau = next_block(channels.tau);
     loop = loop - S_tau * (kp * alpha);
     drive = drive - S_tau * kp;
   }
-  if (gravity) drive = drive + at::matmul(jacobian(channels.g), input.gravity);
+  if (gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
   const Tensor N_0 = std::get<0>(at::linalg_inv_ex(loop));
   const Tensor X_all = at::matmul(N_0, drive);
 

@@ -403,6 +403,7 @@ struct Trainer::Impl {
     const auto rows = [first = first, count = count](const Tensor& t) {
       return t.narrow(0, first, count);
     };
+    const std::int64_t some = Penalised(count, chunk);
     PenaltyInput input;
     Tensor loss, value_loss;
     for (std::size_t k = 0; k < agents.size(); ++k) {
@@ -411,8 +412,14 @@ struct Trainer::Impl {
         return rows(t).narrow(1, agent.first, agent.count);
       };
       input.actors.push_back(LayersOf(agent));
-      input.activations.push_back(Forward(input.actors.back(), rows(batch.obs)));
-      const Tensor& mu = input.activations.back().output;
+      // the penalised rows on a tape of their own: its reverse pass then costs those rows alone
+      const Tensor o = rows(batch.obs);
+      input.activations.push_back(
+          Forward(input.actors.back(), some > 0 ? o.narrow(0, 0, some) : o));
+      Tensor mu = input.activations.back().output;
+      if (some > 0 && some < count) {
+        mu = at::cat({mu, Forward(input.actors.back(), o.narrow(0, some, count - some)).output});
+      }
       const Tensor lp = LogProb(mu, agent.actor.std, block(batch.action));
       // (P4), (P6), (P5)
       const Tensor surrogate = ClippedSurrogate(
@@ -429,7 +436,6 @@ struct Trainer::Impl {
       result.surrogate.push_back(share * surrogate.detach());
       result.value.push_back(share * critic_loss.detach());
     }
-    const std::int64_t some = Penalised(count, chunk);
     const bool penalise = some > 0 && lambda > 0;
     const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
       std::vector<Tensor> leaves, flat;
@@ -450,7 +456,7 @@ struct Trainer::Impl {
     result.critic = split(share * config.value_weight * value_loss, false, false);
     if (some == 0) return result;
 
-    // the rows come first in the chunk, so the forward pass above serves both
+    // its rows come first in the chunk, and the forward pass above serves both
     input.count = some;
     input.channels = channels;
     input.servo = servo;
