@@ -59,6 +59,10 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
   elseif("${TORCH_CXX_FLAGS}" MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
     message(WARNING "LibTorch at ${TORCH_INSTALL_PREFIX} is built for the old C++ ABI and cannot be linked with the "
                     "other libraries: silc is built without its trainer. PyTorch 2.7 and newer have the new ABI.")
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND "${Torch_VERSION}" VERSION_LESS 2)
+    # its List.h holds vectors of a type not complete yet, which clang instantiates too early in C++20
+    message(STATUS "LibTorch ${Torch_VERSION} does not compile as C++20 under clang: silc is built without its "
+                   "trainer here. Use g++, or LibTorch 2.")
   else()
     set(SILC_HAS_TORCH ON)
     add_library(silc_torch INTERFACE)
