@@ -44,3 +44,29 @@ if(SILC_WITH_TOOLS)
     INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${SILC_MUJOCO_DIR}/include
     INTERFACE_INCLUDE_DIRECTORIES ${SILC_MUJOCO_DIR}/include)
 endif()
+
+# LibTorch: the distribution's (CPU), or the one inside the user's Python:
+#   -DCMAKE_PREFIX_PATH=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
+# Its package sets flags for the whole directory; they are kept on a target of ours instead.
+set(SILC_HAS_TORCH OFF)
+if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
+  set(_cxx_flags "${CMAKE_CXX_FLAGS}")
+  find_package(Torch QUIET)
+  set(CMAKE_CXX_FLAGS "${_cxx_flags}")
+  if(NOT Torch_FOUND)
+    message(STATUS "LibTorch was not found: silc is built without its trainer. Install libtorch-dev and "
+                   "libopenblas0-pthread, or point CMAKE_PREFIX_PATH at one; -DSILC_WITH_TORCH=OFF says so quietly.")
+  elseif("${TORCH_CXX_FLAGS}" MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+    message(WARNING "LibTorch at ${TORCH_INSTALL_PREFIX} is built for the old C++ ABI and cannot be linked with the "
+                    "other libraries: silc is built without its trainer. PyTorch 2.7 and newer have the new ABI.")
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND "${Torch_VERSION}" VERSION_LESS 2)
+    # its List.h holds vectors of a type not complete yet, which clang instantiates too early in C++20
+    message(STATUS "LibTorch ${Torch_VERSION} does not compile as C++20 under clang: silc is built without its "
+                   "trainer here. Use g++, or LibTorch 2.")
+  else()
+    set(SILC_HAS_TORCH ON)
+    add_library(silc_torch INTERFACE)
+    target_link_libraries(silc_torch INTERFACE ${TORCH_LIBRARIES})
+    target_include_directories(silc_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  endif()
+endif()

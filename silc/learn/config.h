@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "silc/base/yaml.h"
+
+namespace silc {
+
+/// The methods of docs/penalty.md, by name.
+enum class Method { kBaseline, kLcp, kSnLcp, kScalarLcp, kAlcp, kSilcPaper, kSilc };
+const std::vector<std::string>& MethodNames();
+const char* Name(Method method);
+
+/// What is penalised besides the task, and how hard.
+struct PenaltyConfig {
+  std::string method = "baseline";
+  double lambda = 0.5;              // [1] weight; the paper's
+  std::string schedule = "fixed";   // fixed, ramp, multiplier
+  int start = 0;                    // iterations before the penalty sets in
+  int ramp = 300;                   // iterations from 0 to lambda (ramp)
+  double multiplier_rate = 0.02;    // per iteration, of ln λ (multiplier)
+  double multiplier_floor = 0.85;   // share of the reference score under which λ falls
+  double multiplier_target = 0.01;  // mean violation that is left alone
+  double score_reference = 0;       // [1] score of an unbounded policy; 0: the best seen so far
+  double gradient_clip = 1.0;       // norm of the penalty's gradient, clipped apart from PPO's
+  int samples = 2048;               // of each mini-batch; 0: all
+  std::string hinge = "square";     // square: (σ−1)₊², (S8); log: (ln σ)₊²
+  std::string sigmas = "largest";   // largest, all
+  int probes = 0;                   // all: random combinations of singular vectors; 0: every one
+  std::string spectral = "eigen";   // eigen, power
+  double action_loop_limit = 0.9;   // [1] ‖S_a‖₂ above this is penalised (silc)
+  double action_loop_weight = 0.1;  // [1] relative to the stiffness term
+  double loop_gain_limit = 100;     // [1] entries of (I−S_a)⁻¹ beyond this: sample left out
+  bool torque_channel = true;       // (S3) with S_τ where the policy sees torque
+  bool gravity_channel = true;      // (S3) with S_g E where the policy sees gravity
+  double lipschitz = 2.0;           // [1] scalar-lcp and the diagonal of K_LCP (alcp)
+  double spectral_gain = 1.0;       // [1] of each layer (sn-lcp)
+};
+
+/// Proximal policy optimisation; defaults are FALCON's.
+struct LearnConfig {
+  std::uint64_t seed = 1;
+  int iterations = 3000;
+  int steps = 24;  // control steps per robot and iteration
+  int epochs = 5;
+  int mini_batches = 4;
+  std::vector<int> actor_hidden = {512, 256, 128};
+  std::vector<int> critic_hidden = {512, 256, 128};
+  std::vector<double> init_std = {0.8, 0.6};  // [1] one per agent, or one for all
+  double min_std = 0.01;                      // [1] floor; the published code has none
+  double rate = 1e-4;
+  double min_rate = 1e-5;
+  double max_rate = 1e-2;
+  double kl_target = 0.01;
+  double weight_decay = 0.01;
+  double gamma = 0.99;
+  double lambda = 0.95;
+  double clip = 0.2;
+  double value_weight = 1.0;
+  double entropy_weight = 0.01;
+  double gradient_clip = 1.0;  // norm, per network
+  int chunks = 4;              // pieces of a mini-batch on the CPU: fixed, whatever the threads
+  int threads = 0;             // CPU; 0: as many as there are
+  std::string device = "cpu";  // cpu, cuda
+  int checkpoint_every = 100;  // iterations
+  int keep_checkpoints = 3;
+  PenaltyConfig penalty;
+
+  /// Throws ConfigError ("PLACE: key: value: rule") when values contradict each other.
+  void Validate(const std::string& place) const;
+};
+
+/// The defaults that go with a method where it differs: lcp 0.002, silc on all violating σ by
+/// their logarithm. Sets penalty.method. Throws ConfigError for an unknown name.
+void ApplyMethod(const std::string& method, const std::string& place, LearnConfig* config);
+Method MethodOf(const LearnConfig& config);
+
+/// Reads the keys of a `learn:` map over what `config` holds. Unknown keys, wrong types and values
+/// out of range are ConfigErrors with file and line. penalty.method is applied first.
+void ReadLearnConfig(const YamlNode& node, LearnConfig* config);
+
+/// "learn.epochs=3", "learn.penalty.lambda=0.2": the same rules, from the command line.
+void ApplyOverrides(std::span<const std::string> overrides, LearnConfig* config);
+
+/// Everything, as YAML that ReadLearnConfig() takes under `learn:`.
+std::string ToYaml(const LearnConfig& config);
+
+}  // namespace silc

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/learn/penalty.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "silc/base/check.h"
+#include "silc/stiffness/contact_mode.h"
+
+namespace silc {
+namespace {
+
+Tensor Eye(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
+// a per-sample switch against (B, r, c)
+Tensor Wide(const Tensor& mask) { return mask.view({-1, 1, 1}); }
+Tensor T(const Tensor& A) { return A.transpose(1, 2); }
+
+// Cholesky with samples that have none replaced by the identity and marked
+Tensor SafeCholesky(const Tensor& A, Tensor* ok) {
+  const auto [L, info] = at::linalg_cholesky_ex(A);
+  const Tensor diagonal = L.diagonal(0, 1, 2);
+  // kRankTolerance² on A is kRankTolerance on its factor
+  const Tensor good = (info == 0)
+                          .logical_and(at::isfinite(L).all(2).all(1))
+                          .logical_and(std::get<0>(diagonal.min(1)) >
+                                       kRankTolerance * std::get<0>(diagonal.max(1)));
+  *ok = ok->logical_and(good);
+  return at::where(Wide(good), L, Eye(A));
+}
+
+Tensor SolveLower(const Tensor& L, const Tensor& B) {
+  return at::linalg_solve_triangular(L, B, /*upper=*/false);
+}
+
+struct HingeTerms {
+  Tensor value, slope;
+};
+HingeTerms HingeOf(const Tensor& sigma, const std::string& kind) {
+  if (kind == "log") {
+    const Tensor over = sigma.clamp_min(1).log();
+    return {over.square(), 2 * over / sigma.clamp_min(1)};
+  }
+  const Tensor over = (sigma - 1).clamp_min(0);
+  return {over.square(), 2 * over};
+}
+
+// Singular triples with the hinge's slope folded in: Σ_k l_k d(·) r_kᵀ is the gradient.
+struct Directions {
+  Tensor value;        // (B)
+  Tensor sigma;        // (B) largest
+  Tensor left, right;  // (B, k, n)
+};
+Directions PenalisedDirections(const Tensor& A, const PenaltyConfig& config, const Tensor& signs) {
+  const bool all = config.sigmas == "all";
+  Singular s;
+  if (all || config.spectral == "eigen") {
+    s = AllSingular(A);
+    if (!all) {
+      s = {s.sigma.narrow(1, 0, 1), s.u.narrow(1, 0, 1), s.v.narrow(1, 0, 1)};
+    }
+  } else {
+    s = LargestSingular(A);
+  }
+  const HingeTerms hinge = HingeOf(s.sigma, config.hinge);
+  Directions result;
+  result.value = hinge.value.sum(1);
+  result.sigma = s.sigma.select(1, 0);
+  const Tensor root = hinge.slope.sqrt().unsqueeze(2);
+  result.left = s.u * root;
+  result.right = s.v * root;
+  if (all && config.probes > 0) {
+    // E[(Σ ε_i l_i)(Σ ε_j r_j)ᵀ] = Σ l_i r_iᵀ for independent signs: one tangent instead of n
+    SILC_CHECK(signs.defined() && signs.size(1) == config.probes);
+    const double scale = 1 / std::sqrt(double(config.probes));
+    result.left = at::matmul(signs, result.left) * scale;
+    result.right = at::matmul(signs, result.right) * scale;
+  }
+  return result;
+}
+
+// mean over the samples of Σ_k p · tangent
+Tensor Dot(const PenaltyInput& input, const Tensor& p, const std::vector<Seed>& seeds) {
+  const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
+  return (p * ActionTangent(input.actors, slopes, seeds)).sum() / double(input.count);
+}
+
+Tensor MeanOf(const Tensor& value, const Tensor& ok) {
+  return (value * ok.to(value.scalar_type())).mean();
+}
+
+}  // namespace
+
+BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
+                                const Tensor& kp,
+                                const ContactBatch& contact,
+                                at::ScalarType type) {
+  at::NoGradGuard no_tape;
+  const std::int64_t B = contact.mode.size(0), n = kp.size(0);
+  const auto options = kp.options().dtype(at::kDouble);
+  const Tensor weight =
+      spec.weight == NullWeight::kServo ? kp.to(at::kDouble) : at::ones({n}, options);
+  const Tensor scale = weight.rsqrt();  // Ŵ⁻¹
+  const Tensor closed = contact.mode == static_cast<int>(ContactMode::kDoubleSupport);
+  const Tensor flies = contact.mode == static_cast<int>(ContactMode::kFlight);
+  const Tensor eye = at::eye(n, options);
+  BudgetFactors result;
+  result.ok = at::ones({B}, options.dtype(at::kBool));
+
+  // projector off the rows of J; samples without a closed chain keep the identity
+  const auto projector = [&](const Tensor& J) {
+    Tensor gram = at::matmul(J, T(J));
+    gram = at::where(Wide(closed), gram, at::eye(6, options));
+    const Tensor Y = SolveLower(SafeCholesky(gram, &result.ok), J);
+    return eye - at::matmul(T(Y), Y);
+  };
+  const Tensor J_c =
+      at::where(Wide(closed), contact.closing.to(at::kDouble), at::zeros({1, 6, n}, options));
+  result.Pi = projector(J_c);
+  const Tensor Pi_c = spec.weight == NullWeight::kIdentity ? result.Pi : projector(J_c * scale);
+
+  // the tasks that have a bound, stacked; in flight none has
+  std::vector<Tensor> rows;
+  std::vector<double> K_x;
+  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J) {
+    if (!k) return;
+    rows.push_back(J.to(at::kDouble));
+    K_x.insert(K_x.end(), k->data(), k->data() + 3);
+  };
+  stack(spec.com, contact.com);
+  stack(spec.hand[0], spec.hand[0] ? contact.hand.select(1, 0) : Tensor());
+  stack(spec.hand[1], spec.hand[1] ? contact.hand.select(1, 1) : Tensor());
+  const double root_b = 1 / std::sqrt(spec.null_stiffness);
+  Tensor P = root_b * Pi_c;
+  if (!rows.empty()) {
+    const std::int64_t m = static_cast<std::int64_t>(K_x.size());
+    Tensor J = at::matmul(at::cat(rows, 1) * scale, Pi_c);
+    J = at::where(Wide(flies), at::zeros({1, m, n}, options), J);
+    Tensor gram = at::matmul(J, T(J));
+    gram = at::where(Wide(flies), at::eye(m, options), gram);
+    const Tensor R_T = SafeCholesky(gram, &result.ok);  // Rᵀ
+    const Tensor Q_T = SolveLower(R_T, J);              // (B, m, n)
+    const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
+    const Tensor A = at::matmul(T(R_T), K * R_T);
+    const Tensor L_A = SafeCholesky(A, &result.ok);
+    // b^{−1/2} (Π_c − Q Qᵀ) + Q L_A⁻ᵀ Qᵀ
+    const Tensor middle =
+        T(SolveLower(L_A, at::eye(m, options).expand({B, m, m}))) - root_b * at::eye(m, options);
+    P = P + at::matmul(at::matmul(T(Q_T), middle), Q_T);
+  }
+  P = scale.view({1, n, 1}) * P;
+  result.ok = result.ok.logical_and(at::isfinite(P).all(2).all(1));
+  result.P = at::where(Wide(result.ok), P, at::zeros({}, options)).to(type);
+  result.Pi = result.Pi.to(type);
+  return result;
+}
+
+Singular AllSingular(const Tensor& A) {
+  const auto [values, vectors] = at::linalg_eigh(at::matmul(A, T(A)));
+  Singular result;
+  result.sigma = values.flip(1).clamp_min(0).sqrt();
+  result.u = T(vectors).flip(1);
+  result.v = at::matmul(result.u, A) / result.sigma.clamp_min(1e-12).unsqueeze(2);
+  return result;
+}
+
+Singular LargestSingular(const Tensor& A) {
+  const Tensor gram = at::matmul(A, T(A));
+  const auto trace = [](const Tensor& C) {
+    return C.diagonal(0, 1, 2).sum(1).clamp_min(1e-30).view({-1, 1, 1});
+  };
+  Tensor C = gram;
+  for (int i = 0; i < 10; ++i) {
+    C = C / trace(C);
+    C = at::matmul(C, C);
+  }
+  // the column with the largest diagonal entry has most of the first vector in it
+  const Tensor index = C.diagonal(0, 1, 2).argmax(1).view({-1, 1, 1});
+  Tensor u = T(C.gather(2, index.expand({-1, C.size(1), 1})));  // (B, 1, rows)
+  const auto unit = [](const Tensor& x) { return x / x.norm(2, {2}, true).clamp_min(1e-30); };
+  // two steps on the matrix itself take off the rounding of the squarings
+  for (int i = 0; i < 2; ++i) u = unit(at::matmul(unit(u), gram));
+  const Tensor w = at::matmul(u, A);
+  Singular result;
+  result.sigma = w.norm(2, {2});
+  result.u = u;
+  result.v = unit(w);
+  return result;
+}
+
+PenaltyResult LogProbGradientPenalty(const PenaltyInput& input) {
+  const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
+  Tensor sum;
+  for (std::size_t k = 0; k < input.actors.size(); ++k) {
+    const Tensor mean = input.activations[k].output.narrow(0, input.first, input.count);
+    // ∂ log π/∂μ
+    const Tensor e = (input.action[k] - mean) / input.std[k].square();
+    const Tensor each = ObservationGradient(input.actors[k], slopes.actor[k], e).square().sum(1);
+    sum = sum.defined() ? sum + each : each;
+  }
+  PenaltyResult result;
+  result.surrogate = sum.mean();
+  result.value = result.surrogate.detach();
+  result.sigma = sum.detach().sqrt();
+  result.ok = at::ones({input.count}, sum.options().dtype(at::kBool));
+  return result;
+}
+
+PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+  const Tensor J = ActionJacobian(
+      input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
+  Singular s = config.spectral == "power" ? LargestSingular(J) : AllSingular(J);
+  PenaltyResult result;
+  const Tensor sigma = s.sigma.select(1, 0);
+  const Tensor over = (sigma - config.lipschitz).clamp_min(0);
+  const Tensor p = (2 * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
+  result.surrogate = Dot(input, p, {{input.channels.q0, s.v.narrow(1, 0, 1)}});
+  result.value = over.square().mean();
+  result.sigma = sigma / config.lipschitz;
+  result.ok = at::ones({input.count}, sigma.options().dtype(at::kBool));
+  return result;
+}
+
+PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+  const Tensor J = ActionJacobian(
+      input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
+  const double k2 = config.lipschitz * config.lipschitz;
+  const auto [values, vectors] =
+      at::linalg_eigh(at::matmul(J, T(J)) - k2 * at::eye(J.size(1), J.options()));
+  const Tensor largest = values.select(1, values.size(1) - 1);
+  const Tensor over = largest.clamp_min(0);
+  const Tensor w = T(vectors).narrow(1, vectors.size(2) - 1, 1);  // (B, 1, nu)
+  PenaltyResult result;
+  // (S10): dv = 2 wᵀ dJ Jᵀ w
+  result.surrogate =
+      Dot(input, (4 * over).view({-1, 1, 1}) * w, {{input.channels.q0, at::matmul(w, J)}});
+  result.value = over.square().mean();
+  result.sigma = ((largest + k2).clamp_min(0) / k2).sqrt();
+  result.ok = at::ones({input.count}, over.options().dtype(at::kBool));
+  return result;
+}
+
+PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+  const Tensor J = ActionJacobian(
+      input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
+  // (S2)
+  const Tensor gain = (input.servo.kp * input.servo.alpha).view({1, -1, 1});
+  const Tensor K_1 = at::diag(input.servo.kp) - gain * J;
+  PenaltyResult result;
+  result.ok = input.budget.ok.logical_and(at::isfinite(K_1).all(2).all(1));
+  const Tensor K = at::where(Wide(result.ok), K_1, at::zeros({}, K_1.options()));
+  // (S7a): ‖Pᵀ K Π‖
+  const Tensor A = at::matmul(at::matmul(T(input.budget.P), K), input.budget.Pi);
+  const Directions d = PenalisedDirections(A, config, input.signs);
+  // left = P u, right = Π v; p = −α Kp left
+  const Tensor p = -at::matmul(d.left, T(input.budget.P)) * gain.view({1, 1, -1});
+  const Tensor r = at::matmul(d.right, T(input.budget.Pi));
+  result.surrogate = Dot(input, p, {{input.channels.q0, r}});
+  result.value = MeanOf(d.value, result.ok);
+  result.sigma = d.sigma;
+  return result;
+}
+
+PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+  const Channels& channels = input.channels;
+  const Slopes slopes = FrozenSlopes(input.activations, input.first, input.count);
+  const bool torque = config.torque_channel && channels.tau.defined();
+  const bool gravity = config.gravity_channel && channels.g.defined() && input.gravity.defined();
+  const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
+
+  // all columns through one chain: the products from the left are the same for every channel
+  std::vector<Tensor> columns = {channels.q};
+  if (channels.a.defined()) columns.push_back(channels.a);
+  if (torque) columns.push_back(channels.tau);
+  if (gravity) columns.push_back(channels.g);
+  const Tensor blocks = ActionJacobian(input.actors, slopes, at::cat(columns, 1));
+  std::int64_t column = 0;
+  const auto next_block = [&](const Tensor& of) {
+    const Tensor block = blocks.narrow(2, column, of.size(1));
+    column += of.size(1);
+    return block;
+  };
+
+  // (S3): loop = I − S_a − S_τ Kp α,  X = loop⁻¹ (S_q + S_g E − S_τ Kp)
+  Tensor drive = next_block(channels.q);
+  const Tensor eye = Eye(drive);
+  Tensor loop = eye.expand_as(drive);
+  Tensor S_a;
+  if (channels.a.defined()) {
+    S_a = next_block(channels.a);
+    loop = loop - S_a;
+  }
+  if (torque) {
+    const Tensor S_tau = next_block(channels.tau);
+    loop = loop - S_tau * (kp * alpha);
+    drive = drive - S_tau * kp;
+  }
+  if (gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
+  const Tensor N_0 = std::get<0>(at::linalg_inv_ex(loop));
+  const Tensor X_all = at::matmul(N_0, drive);
+
+  // a sample whose action loop is nearly an integrator has no K_s worth the name
+  PenaltyResult result;
+  result.ok = input.budget.ok.logical_and(at::isfinite(X_all).all(2).all(1))
+                  .logical_and(N_0.abs().amax({1, 2}) < config.loop_gain_limit);
+  const Tensor zero = at::zeros({}, drive.options());
+  const Tensor X = at::where(Wide(result.ok), X_all, zero);
+  const Tensor N0 = at::where(Wide(result.ok), N_0, eye);
+  const Tensor gain = (kp * alpha).view({1, -1, 1});
+  const Tensor K = at::diag(kp) - gain * X;
+
+  // (S7c): A = 2 Pᵀ K P − I; samples left out become A = 0
+  Tensor A = 2 * at::matmul(at::matmul(T(input.budget.P), K), input.budget.P) - eye;
+  A = at::where(Wide(result.ok), A, zero);
+  const Directions d = PenalisedDirections(A, config, input.signs);
+  // left = 2 P u, right = P v; p = −N₀ᵀ α Kp left                                         (S9)
+  const Tensor left = 2 * at::matmul(d.left, T(input.budget.P));
+  const Tensor r = at::matmul(d.right, T(input.budget.P));
+  const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
+  std::vector<Seed> seeds = {{channels.q, r}};
+  if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
+  if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
+  if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
+  result.surrogate = Dot(input, p, seeds);
+  result.value = MeanOf(d.value, result.ok);
+  result.sigma = d.sigma;
+
+  // the action loop, also of samples left out: it is what brings them back
+  if (S_a.defined()) {
+    const Tensor sane = at::isfinite(S_a).all(2).all(1);
+    const Singular s = config.spectral == "power"
+                           ? LargestSingular(at::where(Wide(sane), S_a, zero))
+                           : AllSingular(at::where(Wide(sane), S_a, zero));
+    result.loop_norm = s.sigma.select(1, 0);
+    const Tensor over = (result.loop_norm - config.action_loop_limit).clamp_min(0);
+    const Tensor p_a =
+        (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
+    result.surrogate = result.surrogate + Dot(input, p_a, {{channels.a, s.v.narrow(1, 0, 1)}});
+    result.value = result.value + config.action_loop_weight * over.square().mean();
+  }
+  return result;
+}
+
+PenaltyResult Penalty(Method method, const PenaltyInput& input, const PenaltyConfig& config) {
+  switch (method) {
+    case Method::kLcp:
+      return LogProbGradientPenalty(input);
+    case Method::kScalarLcp:
+      return ScalarPenalty(input, config);
+    case Method::kAlcp:
+      return AnisotropicPenalty(input, config);
+    case Method::kSilcPaper:
+      return PaperPenalty(input, config);
+    case Method::kSilc:
+      return StaticPenalty(input, config);
+    case Method::kBaseline:
+    case Method::kSnLcp:
+      break;
+  }
+  SILC_CHECK(false && "this method has no penalty");
+  return {};
+}
+
+double PenaltyWeight::Lambda(int iteration) const {
+  if (iteration < config_.start) return 0;
+  if (config_.schedule == "ramp") {
+    return config_.lambda * std::min(1.0, double(iteration - config_.start + 1) / config_.ramp);
+  }
+  if (config_.schedule == "multiplier") return config_.lambda * std::exp(log_multiplier);
+  return config_.lambda;
+}
+
+void PenaltyWeight::Follow(double violation, double score) {
+  if (config_.schedule != "multiplier" || !std::isfinite(violation) || !std::isfinite(score)) {
+    return;
+  }
+  smoothed_score = follows == 0 ? score : smoothed_score + 0.1 * (score - smoothed_score);
+  best_score = follows == 0 ? smoothed_score : std::max(best_score, smoothed_score);
+  ++follows;
+  const double reference = config_.score_reference > 0 ? config_.score_reference : best_score;
+  const double floor = config_.multiplier_floor * reference;
+  double drive = (violation - config_.multiplier_target) / config_.multiplier_target;
+  if (reference > 0 && smoothed_score < floor) drive = -4 * (1 - smoothed_score / floor);
+  log_multiplier += config_.multiplier_rate * std::clamp(drive, -1.0, 1.0);
+  // four decades either way: beyond them the weight says nothing any more
+  log_multiplier = std::clamp(log_multiplier, std::log(1e-4), std::log(1e4));
+}
+
+}  // namespace silc

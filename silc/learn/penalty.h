@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "silc/learn/config.h"
+#include "silc/learn/jacobian.h"
+#include "silc/learn/networks.h"
+#include "silc/learn/tensor.h"
+#include "silc/stiffness/budget.h"
+
+/// The seven methods as batched tensors, docs/penalty.md. Values agree with silc/stiffness, sample
+/// by sample; gradients are those of the mean over the samples.
+namespace silc {
+
+/// What (S5) leaves of a batch of moments; (S6) is made of it. Any float type.
+struct ContactBatch {
+  Tensor mode;     // (B) uint8    ContactMode
+  Tensor com;      // (B, 3, nv)   contact-consistent [m/rad]
+  Tensor hand;     // (B, 2, 3, nv)
+  Tensor closing;  // (B, 6, nv)   J_c; read in double support only
+  Tensor gravity;  // (B, 3, nv)   E = ∂g_B/∂q; undefined: gravity is held
+};
+
+/// The budget of every sample as factors that need no reduced coordinates:
+///
+///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                           (S6)
+///
+/// so that (S7c) is ‖2 Pᵀ K P − I‖ and (S7a) is ‖Pᵀ K Π‖, n × n in every contact mode: directions
+/// that the closed chain forbids give σ = 1 and σ = 0, and are never violated.
+///
+/// With Ŵ = W^{1/2}, Π_c the projector off the rows of J_c Ŵ⁻¹, (J Ŵ⁻¹ Π_c)ᵀ = Q R and
+/// A = R K_x Rᵀ = L_A L_Aᵀ:   P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q L_A⁻ᵀ Qᵀ ].
+struct BudgetFactors {
+  Tensor P;   // (B, nv, nv)   [(rad/N·m)^½]
+  Tensor Pi;  // (B, nv, nv)
+  Tensor ok;  // (B) bool: false where a Jacobian has lost rank
+};
+/// Worked out in double on the batch's device, handed out as `type`.
+BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
+                                const Tensor& kp,
+                                const ContactBatch& contact,
+                                at::ScalarType type);
+
+/// The servo (S1), one entry per joint.
+struct ServoTensors {
+  Tensor kp;     // (nv) [N·m/rad]
+  Tensor alpha;  // (nv) [rad]
+};
+
+/// A penalty of one batch.
+struct PenaltyResult {
+  Tensor surrogate;  // scalar on the tape: its gradient is that of `value`
+  Tensor value;      // scalar: mean over the samples, off the tape
+  Tensor sigma;  // (B) largest σ, or what the method bounds relative to its bound; 1 is the edge
+  Tensor ok;     // (B) bool: samples that took part
+  Tensor loop_norm;  // (B) ‖S_a‖₂ (silc), else undefined
+};
+
+/// What the methods look at. Members a method does not need may be undefined.
+struct PenaltyInput {
+  std::vector<Layers> actors;            // as the forward pass used them
+  std::vector<Activations> activations;  // on the tape
+  std::int64_t first = 0, count = 0;     // rows of the activations that take part
+  std::vector<Tensor> std;               // per actor (lcp)
+  std::vector<Tensor> action;            // per actor (count, k) that was taken (lcp)
+  Channels channels;
+  ServoTensors servo;
+  BudgetFactors budget;  // (count)
+  Tensor gravity;        // (count, 3, nv) E
+  Tensor signs;          // (count, probes, nv) of ±1: random combinations
+};
+
+/// Σ_actors mean ‖∇_o log π(a|o)‖², at the action taken.                                 (lcp)
+PenaltyResult LogProbGradientPenalty(const PenaltyInput& input);
+/// mean (‖J_q⁰‖₂ − k)₊².                                                          (scalar-lcp)
+PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& config);
+/// mean λ_max(J_q⁰ J_q⁰ᵀ − k² I)₊².                                                     (S10)
+PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig& config);
+/// (S7a) on K₁.                                                                   (silc-paper)
+PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config);
+/// (S7c) on K_s, and ‖S_a‖₂ held under its limit.                                       (silc)
+PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config);
+
+/// The one the method names. @pre it has one: not baseline, not sn-lcp.
+PenaltyResult Penalty(Method method, const PenaltyInput& input, const PenaltyConfig& config);
+
+/// Singular values and vectors of a batch of square or wide matrices, largest first.
+struct Singular {
+  Tensor sigma;  // (B, k)
+  Tensor u, v;   // (B, k, rows), (B, k, cols): one vector per row
+};
+/// All of them, from the eigenvectors of A Aᵀ: those far under the largest are inaccurate, and
+/// nothing that is penalised is.
+Singular AllSingular(const Tensor& A);
+/// The largest, by squaring A Aᵀ ten times: matrix products alone.
+Singular LargestSingular(const Tensor& A);
+
+/// λ from iteration to iteration.
+class PenaltyWeight {
+ public:
+  explicit PenaltyWeight(const PenaltyConfig& config) : config_(config) {}
+  /// The weight at `iteration`.
+  double Lambda(int iteration) const;
+  /// After an iteration: the mean violation and the task's score (reward, or the share of the task
+  /// that was fulfilled), higher is better. Only the multiplier listens.
+  ///
+  ///     ln λ ← ln λ + rate · d,  d = clip((violation − target)/target, ±1) while the smoothed
+  ///     score is above floor · reference, else −4 (1 − score/(floor · reference)) clipped to ±1
+  ///
+  /// The score is smoothed over 10 iterations and λ moves by `rate` at most: that is the damping.
+  void Follow(double violation, double score);
+
+  double log_multiplier = 0;  // ln(λ/lambda), state
+  double smoothed_score = 0;
+  double best_score = 0;
+  int follows = 0;
+
+ private:
+  PenaltyConfig config_;
+};
+
+}  // namespace silc

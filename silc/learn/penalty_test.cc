@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/learn/penalty.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <functional>
+
+#include "silc/base/check.h"
+#include "silc/learn/ppo.h"
+#include "silc/stiffness/condition.h"
+#include "silc/stiffness/joint_stiffness.h"
+#include "silc/stiffness/penalty.h"
+#include "silc/stiffness/test_support.h"
+
+namespace silc {
+namespace {
+
+using Eigen::MatrixXd;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Tensor ToTensor(const MatrixXd& m) {
+  const RowMajor rows = m;
+  return at::from_blob(const_cast<double*>(rows.data()), {m.rows(), m.cols()}, at::kDouble).clone();
+}
+MatrixXd ToEigen(const Tensor& t) {
+  const Tensor host = t.detach().to(at::kDouble).contiguous();
+  return Eigen::Map<const RowMajor>(host.data_ptr<double>(), t.size(0), t.size(1));
+}
+
+constexpr int kJoints = test::StickHumanoid::kJoints;  // 20
+constexpr int kBatch = 8, kFrame = 2 * kJoints + 6, kFrames = 2, kObs = kFrame * kFrames;
+
+// A robot of 20 joints in every contact mode, two small actors that see joints, previous actions, a
+// few torques and gravity in two frames, and the plain Eigen objects that belong to each sample.
+struct World {
+  Servo servo;
+  BudgetSpec spec;
+  std::vector<ContactKinematics> contact;
+  ContactBatch batch;
+  std::vector<Network> networks;
+  Tensor x, action;
+  PenaltyInput input;
+  PenaltyConfig config;
+
+  explicit World(NullWeight weight = NullWeight::kIdentity, std::vector<int> hidden = {10, 9}) {
+    HoldToOneThread();  // matrices of 20 × 20: BLAS threads would only get into each other's way
+    at::manual_seed(11);
+    Rng rng(17);
+    servo = test::RandomServo(kJoints, &rng);
+    spec.com = Eigen::Vector3d(200, 300, 20000);
+    spec.hand[1] = Eigen::Vector3d(200, 250, 300);
+    spec.weight = weight;
+    spec.null_stiffness = weight == NullWeight::kIdentity ? 50 : 0.5;
+    std::vector<Tensor> com, hand, closing, gravity;
+    std::vector<int> modes;
+    for (int i = 0; i < kBatch; ++i) {
+      const auto mode = static_cast<ContactMode>(i % 4);
+      ContactKinematics k;
+      const auto body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+      SILC_CHECK(ComputeContactKinematics(body, mode, nullptr, &k) == StiffnessStatus::kOk);
+      modes.push_back(i % 4);
+      com.push_back(ToTensor(k.com));
+      hand.push_back(at::stack({ToTensor(k.hand[0]), ToTensor(k.hand[1])}));
+      // in other modes the closing constraint is not read: rubbish there must not matter
+      closing.push_back(k.closed ? ToTensor(k.J_c) : at::full({6, kJoints}, NAN, at::kDouble));
+      gravity.push_back(ToTensor(k.E));
+      contact.push_back(k);
+    }
+    batch = {at::tensor(modes).to(at::kByte),
+             at::stack(com),
+             at::stack(hand),
+             at::stack(closing),
+             at::stack(gravity)};
+    const int outputs[] = {12, 8};
+    for (std::uint32_t k = 0; k < 2; ++k) {
+      networks.push_back(MakeNetwork({.inputs = kObs, .hidden = hidden, .outputs = outputs[k]},
+                                     std::vector<double>(outputs[k], 0.3 + 0.2 * k),
+                                     23,
+                                     k,
+                                     at::kDouble));
+    }
+    {
+      at::NoGradGuard no_tape;
+      for (Network& network : networks) {
+        network.flat.mul_(2);
+        network.std.div_(2);
+      }
+    }
+    x = at::randn({kBatch, kObs}, at::kDouble);
+    action = at::randn({kBatch, kJoints}, at::kDouble);
+
+    std::vector<ColumnEntry> q0, q, a, tau, g;
+    for (int frame = 0; frame < kFrames; ++frame) {
+      const int at = frame * kFrame;  // newest last
+      for (int j = 0; j < kJoints; ++j) {
+        q.push_back({at + j, j, 1.f});
+        if (frame == kFrames - 1) q0.push_back(q.back());
+        a.push_back({at + kJoints + j, j, 0.5f});
+      }
+      for (int j = 0; j < 3; ++j) {
+        tau.push_back({at + 2 * kJoints + j, kJoints - 1 - j, 0.01f});
+        g.push_back({at + 2 * kJoints + 3 + j, j, 1.f});
+      }
+    }
+    const auto dense = [](const std::vector<ColumnEntry>& e, int n) {
+      return DenseColumns(e, kObs, n, at::kDouble);
+    };
+    input.channels = {
+        dense(q0, kJoints), dense(q, kJoints), dense(a, kJoints), dense(tau, kJoints), dense(g, 3)};
+    input.servo = {ToTensor(servo.kp).view(-1), ToTensor(servo.alpha).view(-1)};
+    input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
+    input.gravity = batch.gravity;
+    input.count = kBatch;
+  }
+
+  // the forward pass again, with the weights as they are now
+  const PenaltyInput& Run() {
+    input.actors.clear();
+    input.activations.clear();
+    input.std.clear();
+    input.action = {action.narrow(1, 0, 12), action.narrow(1, 12, 8)};
+    for (const Network& network : networks) {
+      input.actors.push_back(network.layers);
+      input.activations.push_back(Forward(network.layers, x));
+      input.std.push_back(network.std);
+    }
+    return input;
+  }
+  MatrixXd Jacobian(const Tensor& columns, int sample) {
+    Run();
+    return ToEigen(
+        ActionJacobian(input.actors, FrozenSlopes(input.activations, 0, kBatch), columns)[sample]);
+  }
+  std::vector<Tensor> Leaves() const {
+    std::vector<Tensor> leaves;
+    for (const Network& n : networks) leaves.insert(leaves.end(), n.leaves.begin(), n.leaves.end());
+    return leaves;
+  }
+};
+
+// Gradient of the surrogate against central differences of the value, through every parameter.
+void CheckGradient(World* world, const std::function<PenaltyResult(const PenaltyInput&)>& penalty) {
+  const PenaltyResult result = penalty(world->Run());
+  ASSERT_GT(result.value.item<double>(), 1e-4) << "nothing violated: the test would be empty";
+  const auto gradients =
+      torch::autograd::grad({result.surrogate}, world->Leaves(), {}, {}, false, true);
+  at::NoGradGuard no_tape;
+  std::size_t leaf = 0;
+  double largest = 0, worst = 0;
+  for (Network& network : world->networks) {
+    std::int64_t at = 0;
+    for (std::size_t l = 0; l < network.leaves.size(); ++l, ++leaf) {
+      const std::int64_t count = network.leaves[l].numel();
+      const Tensor g =
+          gradients[leaf].defined() ? gradients[leaf].reshape(-1) : at::zeros({count}, at::kDouble);
+      // every 7th parameter: all layers, weights, biases and spreads are met
+      for (std::int64_t i = at % 7; i < count; i += 7) {
+        const double h = 1e-6;
+        Tensor entry = network.flat[at + i];
+        entry.add_(h);
+        const double up = penalty(world->Run()).value.item<double>();
+        entry.sub_(2 * h);
+        const double down = penalty(world->Run()).value.item<double>();
+        entry.add_(h);
+        largest = std::max(largest, std::abs(g[i].item<double>()));
+        worst = std::max(worst, std::abs(g[i].item<double>() - (up - down) / (2 * h)));
+      }
+      at += count;
+    }
+  }
+  // central differences at 1e-6: 1e-10 of the value, 1e-12 of the third derivative
+  EXPECT_LT(worst, 2e-6 * largest) << "largest entry " << largest;
+}
+
+// "A few hundred steps on random data bring the violation to zero without a task."
+// What is left of the violation, as a share of what it was. The rate falls to zero, so that the
+// last steps settle and rounding does not decide what is left.
+double ShareLeft(World* world,
+                 const std::function<PenaltyResult(const PenaltyInput&)>& penalty,
+                 int steps,
+                 double rate) {
+  std::vector<AdamW> adam;
+  for (const Network& network : world->networks) adam.emplace_back(network.flat, 0.0);
+  double value = 0, start = 0;
+  for (int step = 0; step <= steps; ++step) {
+    const PenaltyResult result = penalty(world->Run());
+    value = result.value.item<double>();
+    if (step == 0) start = value;
+    if (value == 0 || step == steps) break;
+    const auto gradients =
+        torch::autograd::grad({result.surrogate}, world->Leaves(), {}, {}, false, true);
+    std::size_t leaf = 0;
+    for (std::size_t k = 0; k < world->networks.size(); ++k) {
+      std::vector<Tensor> flat;
+      for (const Tensor& l : world->networks[k].leaves) {
+        const Tensor& g = gradients[leaf++];
+        flat.push_back(g.defined() ? g.reshape(-1) : at::zeros({l.numel()}, at::kDouble));
+      }
+      adam[k].Step(world->networks[k].flat,
+                   at::cat(flat),
+                   at::full({}, rate * (1 - double(step) / steps), at::kDouble));
+    }
+  }
+  EXPECT_GT(start, 1e-2);
+  return value / start;
+}
+
+// (S6): the factors are the reduced budget of silc/stiffness, in every contact mode and weight.
+TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
+  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
+    World world(weight);
+    for (int i = 0; i < kBatch; ++i) {
+      ReducedBudget reduced;
+      ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, world.contact[i], &reduced),
+                StiffnessStatus::kOk);
+      const bool closed = world.contact[i].closed;
+      const MatrixXd N =
+          closed ? MatrixXd(world.contact[i].N) : MatrixXd::Identity(kJoints, kJoints);
+      const MatrixXd expected = N * MatrixXd(reduced.M).inverse() * N.transpose();
+      const MatrixXd P = ToEigen(world.input.budget.P[i]);
+      // Jacobians with a condition of some hundred, squared in both ways
+      EXPECT_LT((P * P.transpose() - expected).norm(), 1e-9 * expected.norm()) << i;
+      const MatrixXd Pi = N * (N.transpose() * N).inverse() * N.transpose();
+      EXPECT_LT((ToEigen(world.input.budget.Pi[i]) - Pi).norm(), 1e-9) << i;
+      EXPECT_TRUE(world.input.budget.ok[i].item<bool>());
+    }
+  }
+}
+
+TEST(BudgetFactors, MarksASampleThatLostRank) {
+  World world;
+  world.batch.com[1][2].copy_(world.batch.com[1][0]);  // left support: z moves as x does
+  const BudgetFactors factors =
+      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
+  EXPECT_FALSE(factors.ok[1].item<bool>());
+  EXPECT_EQ(factors.ok.sum().item<int>(), kBatch - 1);
+  EXPECT_TRUE(at::isfinite(factors.P).all().item<bool>());
+}
+
+TEST(Singular, BothWaysGiveTheSingularValues) {
+  at::manual_seed(2);
+  const Tensor A = at::randn({6, 7, 9}, at::kDouble);
+  const Singular all = AllSingular(A), top = LargestSingular(A);
+  for (int i = 0; i < 6; ++i) {
+    const Eigen::JacobiSVD<MatrixXd> svd(ToEigen(A[i]));
+    for (int k = 0; k < 7; ++k) {
+      EXPECT_NEAR(all.sigma[i][k].item<double>(), svd.singularValues()[k], 1e-12);
+    }
+    EXPECT_NEAR(top.sigma[i][0].item<double>(), svd.singularValues()[0], 1e-9);
+    const double uAv = (ToEigen(top.u[i]) * ToEigen(A[i]) * ToEigen(top.v[i]).transpose())(0, 0);
+    EXPECT_NEAR(uAv, svd.singularValues()[0], 1e-9);
+  }
+}
+
+// ---- values: the batch says what silc/stiffness says, sample by sample ----
+
+TEST(PenaltyValue, ScalarAnisotropicAndLogProbAgreeWithStiffness) {
+  World world;
+  world.config.lipschitz = 0.3;
+  double scalar = 0, anisotropic = 0;
+  for (int i = 0; i < kBatch; ++i) {
+    const MatrixXd J = world.Jacobian(world.input.channels.q0, i);
+    double value;
+    MatrixXd dJ;
+    ScalarLcpPenalty(J, 0.3, &value, &dJ);
+    scalar += value / kBatch;
+    AnisotropicLcpPenalty(J, 0.3 * MatrixXd::Identity(kJoints, kJoints), &value, &dJ);
+    anisotropic += value / kBatch;
+  }
+  EXPECT_GT(scalar, 0);
+  EXPECT_NEAR(ScalarPenalty(world.Run(), world.config).value.item<double>(), scalar, 1e-12);
+  EXPECT_NEAR(
+      AnisotropicPenalty(world.Run(), world.config).value.item<double>(), anisotropic, 1e-12);
+
+  // lcp: mean over actions drawn from the policy is ‖Σ^{−1/2} J‖_F²
+  const Tensor eye = at::eye(kObs, at::kDouble);
+  Eigen::VectorXd std(kJoints);
+  std << Eigen::VectorXd::Constant(12, 0.3), Eigen::VectorXd::Constant(8, 0.5);
+  double expected = 0, drawn = 0;
+  for (int i = 0; i < kBatch; ++i) {
+    double value;
+    MatrixXd dJ;
+    LogProbPenalty(world.Jacobian(eye, i), std, &value, &dJ);
+    expected += value / kBatch;
+  }
+  constexpr int kDraws = 2000;
+  at::NoGradGuard no_tape;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    world.Run();
+    for (int k = 0; k < 2; ++k) {
+      const Tensor mean = world.input.activations[k].output;
+      world.input.action[k] = mean + world.input.std[k] * at::randn_like(mean);
+    }
+    drawn += LogProbGradientPenalty(world.input).value.item<double>() / kDraws;
+  }
+  // 16,000 draws of a sum that one or two squares dominate: the standard error is 0.8 %
+  EXPECT_NEAR(drawn / expected, 1, 0.025);
+}
+
+StaticStiffness Reference(World* world, int i) {
+  const Channels& c = world->input.channels;
+  PolicyJacobians jacobians;
+  jacobians.J_q = {world->Jacobian(c.q, i)};
+  jacobians.J_a = {world->Jacobian(c.a, i)};
+  jacobians.J_tau = {world->Jacobian(c.tau, i)};
+  jacobians.J_g = {world->Jacobian(c.g, i)};
+  PolicySums sums;
+  SumPolicy(jacobians, kJoints, &sums);
+  StaticChannels channels;
+  channels.E = &world->contact[i].E;
+  StaticStiffness stiffness;
+  SILC_CHECK(SolveQuasiStatic(world->servo, sums, channels, &stiffness) == StiffnessStatus::kOk);
+  return stiffness;
+}
+
+TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
+  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
+    World world(weight);
+    world.config.action_loop_weight = 0;
+    double paper = 0, largest = 0, all = 0;
+    for (int i = 0; i < kBatch; ++i) {
+      ReducedBudget reduced;
+      ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, world.contact[i], &reduced),
+                StiffnessStatus::kOk);
+      const MatrixXd N = world.contact[i].N, M = reduced.M;
+      const ConstMatrix N_ref(N);
+      const ConstMatrix* maybe_N = world.contact[i].closed ? &N_ref : nullptr;
+      JointMatrix K_1, dK;
+      OneStepStiffness(world.servo, world.Jacobian(world.input.channels.q0, i), &K_1);
+      const MatrixXd K_s = Reference(&world, i).K;
+      double value;
+      LargestSigmaPenalty(Condition::kOneSided, MatrixXd(K_1), M, maybe_N, &value, &dK);
+      paper += value / kBatch;
+      LargestSigmaPenalty(Condition::kDisc, K_s, M, maybe_N, &value, &dK);
+      largest += value / kBatch;
+      AllSigmasPenalty(Condition::kDisc, K_s, M, maybe_N, &value, &dK);
+      all += value / kBatch;
+    }
+    PenaltyConfig config = world.config;
+    // values of some hundred, through inverses of budgets with a condition of 1e4
+    EXPECT_NEAR(PaperPenalty(world.Run(), config).value.item<double>() / paper, 1, 1e-9);
+    EXPECT_NEAR(StaticPenalty(world.Run(), config).value.item<double>() / largest, 1, 1e-9);
+    config.sigmas = "all";
+    EXPECT_NEAR(StaticPenalty(world.Run(), config).value.item<double>() / all, 1, 1e-9);
+    EXPECT_GT(all, largest);
+  }
+}
+
+// ---- gradients ----
+
+TEST(PenaltyGradient, Lcp) {
+  World world;
+  CheckGradient(&world, [](const PenaltyInput& in) { return LogProbGradientPenalty(in); });
+}
+TEST(PenaltyGradient, ScalarLcp) {
+  World world;
+  world.config.lipschitz = 0.3;
+  CheckGradient(&world, [&](const PenaltyInput& in) { return ScalarPenalty(in, world.config); });
+}
+TEST(PenaltyGradient, Alcp) {
+  World world;
+  world.config.lipschitz = 0.3;
+  CheckGradient(&world,
+                [&](const PenaltyInput& in) { return AnisotropicPenalty(in, world.config); });
+}
+TEST(PenaltyGradient, SilcPaper) {
+  World world;
+  CheckGradient(&world, [&](const PenaltyInput& in) { return PaperPenalty(in, world.config); });
+}
+TEST(PenaltyGradient, SilcLargestWithItsActionLoop) {
+  World world;
+  world.config.action_loop_limit = 0.05;
+  world.config.action_loop_weight = 1000;  // the two terms are then of one size
+  CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+}
+TEST(PenaltyGradient, SilcAllByLogarithm) {
+  World world(NullWeight::kServo);
+  world.config.sigmas = "all";
+  world.config.hinge = "log";
+  CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+}
+
+// Random combinations estimate the gradient of all singular values without bias.
+TEST(PenaltyGradient, ProbesAverageToTheGradientOfAll) {
+  World world;
+  world.config.sigmas = "all";
+  world.config.hinge = "log";
+  const std::vector<Tensor> leaf = {world.networks[0].leaves[2]};
+  const Tensor exact =
+      torch::autograd::grad({StaticPenalty(world.Run(), world.config).surrogate}, leaf)[0];
+  world.config.probes = 2;
+  Tensor mean = at::zeros_like(exact);
+  constexpr int kDraws = 800;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    world.input.signs = at::randint(0, 2, {kBatch, 2, kJoints}, at::kDouble) * 2 - 1;
+    mean += torch::autograd::grad({StaticPenalty(world.Run(), world.config).surrogate}, leaf)[0];
+  }
+  // one draw is off by about its own size: 1/√800 is 3.5 %
+  EXPECT_LT(((mean / kDraws - exact).norm() / exact.norm()).item<double>(), 0.1);
+}
+
+// ---- a sample whose action loop is an integrator is counted and left out ----
+
+TEST(StaticPenalty, LeavesOutWhatIsIllConditionedAndStillBoundsItsLoop) {
+  World world;
+  // I − S_a has entries near 1: with this limit some inverses are "too large" and some are not
+  PenaltyConfig config = world.config;
+  config.sigmas = "all";
+  config.action_loop_limit = 0.05;
+  const PenaltyResult before = StaticPenalty(world.Run(), config);
+  EXPECT_EQ(before.ok.sum().item<int>(), kBatch);
+  world.x[3].mul_(NAN);
+  PenaltyResult after = StaticPenalty(world.Run(), config);
+  EXPECT_EQ(after.ok.sum().item<int>(), kBatch - 1);
+  EXPECT_TRUE(std::isfinite(after.value.item<double>()));
+  config.loop_gain_limit = 1.0;  // an inverse always has an entry above 1 somewhere, here
+  world.x[3].zero_();
+  after = StaticPenalty(world.Run(), config);
+  EXPECT_LT(after.ok.sum().item<int>(), kBatch);
+  EXPECT_GT(after.value.item<double>(), 0);
+}
+
+// ---- each penalty can be satisfied ----
+
+// The hinge's square has no slope at the edge of the budget, so it is approached from outside: zero
+// means 1e-4 of the start, σ within about a hundredth of its excess.
+TEST(PenaltyAlone, BringsScalarAndAnisotropicViolationsToZero) {
+  for (const bool scalar : {true, false}) {
+    World world;
+    world.config.lipschitz = 0.2;
+    const auto penalty = [&](const PenaltyInput& in) {
+      return scalar ? ScalarPenalty(in, world.config) : AnisotropicPenalty(in, world.config);
+    };
+    EXPECT_LT(ShareLeft(&world, penalty, 400, 0.01), 1e-4) << scalar;
+  }
+}
+// lcp has no budget: its zero is a policy that does not look
+TEST(PenaltyAlone, BringsTheLogProbGradientDown) {
+  World world;
+  const auto penalty = [](const PenaltyInput& in) { return LogProbGradientPenalty(in); };
+  EXPECT_LT(ShareLeft(&world, penalty, 300, 0.01), 1e-3);
+}
+// Stiffness has to come down in all twenty joints at once: the hidden layers must be wide enough
+// for a Jacobian of full rank.
+TEST(PenaltyAlone, BringsThePapersViolationToZero) {
+  World world(NullWeight::kIdentity, {40, 32});
+  world.config.sigmas = "all";
+  const auto penalty = [&](const PenaltyInput& in) { return PaperPenalty(in, world.config); };
+  EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-4);
+}
+TEST(PenaltyAlone, BringsTheDiscViolationToZero) {
+  World world(NullWeight::kServo, {40, 32});
+  world.config.sigmas = "all";
+  world.config.hinge = "log";
+  const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
+  EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-4);
+}
+
+// ---- λ ----
+
+TEST(PenaltyWeight, FollowsItsSchedule) {
+  PenaltyConfig config;
+  config.lambda = 2;
+  config.start = 10;
+  EXPECT_EQ(PenaltyWeight(config).Lambda(9), 0);
+  EXPECT_EQ(PenaltyWeight(config).Lambda(10), 2);
+  config.schedule = "ramp";
+  config.ramp = 4;
+  EXPECT_EQ(PenaltyWeight(config).Lambda(10), 0.5);
+  EXPECT_EQ(PenaltyWeight(config).Lambda(99), 2);
+}
+
+TEST(PenaltyWeight, MultiplierRisesWhileViolatedAndFallsWhenTheTaskSuffers) {
+  PenaltyConfig config;
+  config.schedule = "multiplier";
+  config.lambda = 0.1;
+  config.score_reference = 10;
+  PenaltyWeight weight(config);
+  for (int i = 0; i < 50; ++i) weight.Follow(1.0, 9.5);
+  const double risen = weight.Lambda(0);
+  EXPECT_NEAR(risen, 0.1 * std::exp(50 * 0.02), 1e-9);  // never faster than its rate
+  for (int i = 0; i < 100; ++i) weight.Follow(1.0, 2.0);
+  EXPECT_LT(weight.Lambda(0), risen / 2);
+  const double low = weight.Lambda(0);
+  for (int i = 0; i < 200; ++i) weight.Follow(0.0, 9.5);
+  EXPECT_LT(weight.Lambda(0), low);  // in budget: the weight is not needed
+  weight.Follow(NAN, 1);
+  EXPECT_TRUE(std::isfinite(weight.Lambda(0)));
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "silc/learn/event_file.h"
+
+namespace silc {
+
+/// One iteration in numbers; NaN where there is none.
+struct IterationReport {
+  int iteration = 0;   // counted from 1, finished ones
+  int iterations = 0;  // asked for
+  double steps_per_s = 0;
+  Scalars scalars;  // by name, "train/kl"; written to every log
+};
+
+/// One line of JSON. Numbers that are not finite become null, which JSON has.
+std::string MetricsLine(const IterationReport& report, double wall_s);
+
+/// The panel: a few lines for a terminal, aligned; or one line without a terminal.
+std::string PanelText(const IterationReport& report, double eta_s);
+std::string PlainLine(const IterationReport& report, double eta_s);
+
+/// metrics.jsonl and TensorBoard's file in a folder, and what the user watches.
+class TrainLog {
+ public:
+  /// @param folder  of the run; empty: nothing is written
+  /// @param out     terminal or file, or null; a terminal gets a panel drawn over itself
+  TrainLog(const std::string& folder, std::FILE* out);
+  ~TrainLog();
+  void Write(const IterationReport& report);
+  /// A line of its own, not drawn over.
+  void Say(const std::string& text);
+
+ private:
+  std::string folder_;
+  std::FILE* out_;
+  bool terminal_;
+  int drawn_lines_ = 0;
+  std::unique_ptr<EventFile> events_;
+  std::chrono::steady_clock::time_point start_;
+  int first_iteration_ = -1;
+};
+
+}  // namespace silc

@@ -1,0 +1,768 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/learn/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "silc/base/check.h"
+#include "silc/base/error.h"
+#include "silc/learn/jacobian.h"
+#include "silc/learn/networks.h"
+#include "silc/learn/penalty.h"
+#include "silc/learn/ppo.h"
+#include "silc/learn/tensor.h"
+
+namespace silc {
+
+double VecEnv::TaskScore() const { return std::numeric_limits<double>::quiet_NaN(); }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// body(chunk) for every chunk, by up to `threads` threads. Threads are made anew: some 30 µs
+// against the milliseconds of a chunk.
+void ForChunks(int chunks, int threads, const std::function<void(int)>& body) {
+  std::atomic<int> next{0};
+  std::exception_ptr failed;
+  std::atomic<bool> has_failed{false};
+  const auto work = [&] {
+    for (int chunk = next++; chunk < chunks; chunk = next++) {
+      try {
+        body(chunk);
+      } catch (...) {
+        if (!has_failed.exchange(true)) failed = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < std::min(threads, chunks); ++i) helpers.emplace_back(work);
+    work();
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+std::string BytesOf(const Tensor& t) {
+  const Tensor host = t.detach().to(at::kCPU).contiguous();
+  return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
+}
+void CopyBytes(const Blobs& blobs, const std::string& name, const std::string& place, Tensor* t) {
+  const auto found = blobs.find(name);
+  if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
+  if (found->second.size() != t->nbytes()) {
+    throw ConfigError(fmt::format("{}: {}: has {} bytes, the settings ask for {}: another network?",
+                                  place,
+                                  name,
+                                  found->second.size(),
+                                  t->nbytes()));
+  }
+  Tensor host = at::empty(t->sizes(), t->options().device(at::kCPU));
+  std::memcpy(host.data_ptr(), found->second.data(), found->second.size());
+  at::NoGradGuard no_tape;
+  t->copy_(host);
+}
+
+// One agent: a block of the action, its actor, critic and rate.
+struct Agent {
+  std::string name;
+  int first = 0, count = 0;  // actions
+  Network actor, critic;
+  AdamW actor_adam, critic_adam;
+  Tensor rate;  // scalar, on the device
+  SpectralNormaliser normaliser;
+};
+
+// What a chunk of a mini-batch contributes; scalars are means weighted by the chunk's share.
+struct ChunkResult {
+  std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
+  std::vector<Tensor> kl, surrogate, value;    // per agent
+  Tensor penalty_value, sigma, ok, loop_norm, mode;
+};
+
+Tensor Flat(const std::vector<Tensor>& gradients, const std::vector<Tensor>& leaves) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    parts.push_back(gradients[i].defined() ? gradients[i].reshape(-1)
+                                           : at::zeros({leaves[i].numel()}, leaves[i].options()));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  LearnConfig config;
+  VecEnv* env;
+  EnvSpec spec;
+  Method method;
+  at::TensorOptions options;
+  int threads = 1, chunks = 1, iteration = 0;
+  bool needs_stiffness = false, has_penalty = false, started = false;
+  std::vector<Agent> agents;
+  Channels channels;
+  ServoTensors servo;
+  PenaltyWeight weight;
+  StageTimes times;
+
+  // rollout, (steps + 1) where the state after the last step counts, too
+  Tensor obs, critic_obs, action, mean, value, logp, reward, done, timed_out;
+  Tensor mode, com, hand, closing, gravity;
+  std::vector<Tensor> std_old;
+
+  Impl(const LearnConfig& c, VecEnv* e)
+      : config(c), env(e), spec(e->spec()), method(MethodOf(c)), weight(c.penalty) {
+    config.Validate("learn");
+    Check();
+    const bool cuda = config.device == "cuda";
+    options = at::TensorOptions(at::kFloat).device(cuda ? at::kCUDA : at::kCPU);
+    if (cuda) {
+      at::globalContext().setAllowTF32CuBLAS(true);
+    } else {
+      HoldToOneThread();
+      threads = config.threads > 0 ? config.threads
+                                   : std::max(1, int(std::thread::hardware_concurrency()));
+      chunks = config.chunks;
+    }
+    MakeAgents();
+    MakeBuffers();
+    if (needs_stiffness || method == Method::kScalarLcp || method == Method::kAlcp) MakeChannels();
+  }
+
+  void Check() const {
+    if (spec.on_gpu != (config.device == "cuda")) {
+      throw ConfigError(
+          fmt::format("learn.device: {}: the environment's memory is on the {}; "
+                      "choose the backend that goes with it",
+                      config.device,
+                      spec.on_gpu ? "GPU" : "CPU"));
+    }
+    if (config.device == "cuda" && !at::hasCUDA()) {
+      throw ConfigError(
+          "learn.device: cuda: this LibTorch has no CUDA; build against one that has");
+    }
+    const long samples = long(spec.num_envs) * config.steps;
+    if (samples % config.mini_batches != 0) {
+      throw ConfigError(
+          fmt::format("learn.mini_batches: {}: does not divide the {} samples of an "
+                      "iteration ({} robots × {} steps)",
+                      config.mini_batches,
+                      samples,
+                      spec.num_envs,
+                      config.steps));
+    }
+    if (config.init_std.size() != 1 && config.init_std.size() != spec.agents.size()) {
+      throw ConfigError(fmt::format(
+          "learn.init_std: {} values for {} agents", config.init_std.size(), spec.agents.size()));
+    }
+    const bool jacobian = method == Method::kScalarLcp || method == Method::kAlcp ||
+                          method == Method::kSilcPaper || method == Method::kSilc;
+    if (jacobian && !spec.stiffness) {
+      throw ConfigError("learn.penalty.method: " + config.penalty.method +
+                        ": this task does not say how its observations move with the joints");
+    }
+    SILC_CHECK(!jacobian || spec.stiffness_spec.servo.nv() == spec.num_actions());
+  }
+
+  void MakeAgents() {
+    int first = 0;
+    for (std::uint32_t k = 0; k < spec.agents.size(); ++k) {
+      Agent agent;
+      agent.name = spec.agents[k].name;
+      agent.first = first;
+      agent.count = spec.agents[k].num_actions;
+      first += agent.count;
+      const double std = config.init_std[config.init_std.size() == 1 ? 0 : k];
+      agent.actor = MakeNetwork({spec.obs_dim, config.actor_hidden, agent.count},
+                                std::vector<double>(agent.count, std),
+                                config.seed,
+                                2 * k,
+                                options);
+      agent.critic = MakeNetwork(
+          {spec.critic_obs_dim, config.critic_hidden, 1}, {}, config.seed, 2 * k + 1, options);
+      agent.actor_adam = AdamW(agent.actor.flat, config.weight_decay);
+      agent.critic_adam = AdamW(agent.critic.flat, config.weight_decay);
+      agent.rate = at::full({}, config.rate, options.dtype(at::kDouble));
+      if (method == Method::kSnLcp) {
+        agent.normaliser = SpectralNormaliser::Make(agent.actor, config.penalty.spectral_gain);
+      }
+      agents.push_back(std::move(agent));
+    }
+    needs_stiffness = method == Method::kSilcPaper || method == Method::kSilc;
+    has_penalty = method != Method::kBaseline && method != Method::kSnLcp;
+  }
+
+  void MakeBuffers() {
+    const std::int64_t T = config.steps, N = spec.num_envs, A = spec.num_actions();
+    const std::int64_t G = static_cast<std::int64_t>(agents.size());
+    obs = at::zeros({T + 1, N, spec.obs_dim}, options);
+    critic_obs = at::zeros({T + 1, N, spec.critic_obs_dim}, options);
+    action = at::zeros({T, N, A}, options);
+    mean = at::zeros({T, N, A}, options);
+    value = at::zeros({T + 1, N, G}, options);
+    logp = at::zeros({T, N, G}, options);
+    reward = at::zeros({T, N, G}, options);
+    done = at::zeros({T, N}, options.dtype(at::kByte));
+    timed_out = at::zeros({T, N}, options.dtype(at::kByte));
+    if (needs_stiffness) {
+      const std::int64_t n = spec.stiffness_spec.servo.nv();
+      mode = at::zeros({T + 1, N}, options.dtype(at::kByte));
+      com = at::zeros({T + 1, N, 3, n}, options);
+      hand = at::zeros({T + 1, N, 2, 3, n}, options);
+      closing = at::zeros({T + 1, N, 6, n}, options);
+      gravity = at::zeros({T + 1, N, 3, n}, options);
+    }
+  }
+
+  void MakeChannels() {
+    const StiffnessSpec& s = spec.stiffness_spec;
+    const int n = s.servo.nv();
+    const auto dense = [&](const std::vector<ColumnEntry>& entries, int columns) {
+      return DenseColumns(entries, spec.obs_dim, columns, options);
+    };
+    channels = {dense(s.q0, n), dense(s.q, n), dense(s.a, n), dense(s.tau, n), dense(s.g, 3)};
+    const auto vector = [&](const JointVector& v) {
+      return at::tensor(std::vector<double>(v.data(), v.data() + v.size()), at::kDouble)
+          .to(options);
+    };
+    servo = {vector(s.servo.kp), vector(s.servo.alpha)};
+  }
+
+  ObservationView ViewAt(std::int64_t t) {
+    ObservationView view;
+    view.obs = obs[t].data_ptr<float>();
+    view.critic_obs = critic_obs[t].data_ptr<float>();
+    if (needs_stiffness) {
+      view.stiffness = {mode[t].data_ptr<std::uint8_t>(),
+                        com[t].data_ptr<float>(),
+                        hand[t].data_ptr<float>(),
+                        closing[t].data_ptr<float>(),
+                        gravity[t].data_ptr<float>()};
+    }
+    return view;
+  }
+
+  // buffers whose last entry is the first of the next rollout, by their name in a checkpoint
+  std::vector<std::pair<std::string, Tensor>> Carried() const {
+    std::vector<std::pair<std::string, Tensor>> list = {{"next.obs", obs},
+                                                        {"next.critic_obs", critic_obs}};
+    if (needs_stiffness) {
+      list.insert(list.end(),
+                  {{"next.mode", mode},
+                   {"next.com", com},
+                   {"next.hand", hand},
+                   {"next.closing", closing},
+                   {"next.gravity", gravity}});
+    }
+    return list;
+  }
+
+  // weights as the forward pass uses them
+  Layers LayersOf(const Agent& agent) const {
+    return method == Method::kSnLcp ? agent.normaliser.Apply(agent.actor) : agent.actor.layers;
+  }
+
+  // ---- collect ----
+
+  // rows of a chunk: [first, first + count)
+  static std::pair<std::int64_t, std::int64_t> Rows(std::int64_t total, int chunk, int chunks) {
+    const std::int64_t first = total * chunk / chunks;
+    return {first, total * (chunk + 1) / chunks - first};
+  }
+
+  void Act(std::int64_t t, const Tensor& noise, const std::vector<Layers>& layers) {
+    ForChunks(chunks, threads, [&](int chunk) {
+      at::NoGradGuard no_tape;
+      const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
+      if (count == 0) return;
+      const Tensor o = obs[t].narrow(0, first, count), c = critic_obs[t].narrow(0, first, count);
+      for (std::size_t k = 0; k < agents.size(); ++k) {
+        const Agent& agent = agents[k];
+        const auto block = [&](const Tensor& x) {
+          return x.narrow(0, first, count).narrow(1, agent.first, agent.count);
+        };
+        const Tensor mu = Forward(layers[k], o).output;
+        const Tensor a = mu + agent.actor.std.detach() * block(noise);
+        block(mean[t]).copy_(mu);
+        block(action[t]).copy_(a);
+        logp[t]
+            .narrow(0, first, count)
+            .select(1, k)
+            .copy_(LogProb(mu, agent.actor.std.detach(), a));
+        value[t]
+            .narrow(0, first, count)
+            .select(1, k)
+            .copy_(Forward(agent.critic.layers, c).output.squeeze(1));
+      }
+    });
+  }
+
+  void Collect() {
+    const std::int64_t T = config.steps;
+    if (!started) {
+      env->Reset(ViewAt(T));
+      started = true;
+    }
+    // the state after the last rollout is the first of this one
+    for (const auto& [name, buffer] : Carried()) buffer[0].copy_(buffer[T]);
+    at::NoGradGuard no_tape;
+    std::vector<Layers> layers;
+    std_old.clear();
+    for (const Agent& agent : agents) {
+      layers.push_back(LayersOf(agent));
+      std_old.push_back(agent.actor.std.detach().clone());
+    }
+    const Tensor noise = at::randn({T, spec.num_envs, spec.num_actions()}, options);
+    env->BeginIteration(iteration);
+    for (std::int64_t t = 0; t < T; ++t) {
+      const auto start = Clock::now();
+      Act(t, noise[t], layers);
+      times.policy += Since(start);
+      const auto stepping = Clock::now();
+      env->Step(action[t].data_ptr<float>(),
+                {reward[t].data_ptr<float>(),
+                 done[t].data_ptr<std::uint8_t>(),
+                 timed_out[t].data_ptr<std::uint8_t>()},
+                ViewAt(t + 1));
+      times.env += Since(stepping);
+    }
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      value[T].select(1, k).copy_(
+          Forward(agents[k].critic.layers, critic_obs[T]).output.squeeze(1));
+    }
+  }
+
+  // ---- update ----
+
+  // The samples of a mini-batch, gathered once and used in every epoch.
+  struct MiniBatch {
+    Tensor obs, critic_obs, action, mean, value, logp, advantage, target;
+    // the penalty's share: rows [0, penalised) of every chunk
+    std::vector<BudgetFactors> budget;
+    std::vector<Tensor> gravity, mode;
+  };
+
+  std::int64_t Penalised(std::int64_t rows, int chunk) const {
+    if (!has_penalty) return 0;
+    if (config.penalty.samples == 0) return rows;
+    return std::min(rows, Rows(config.penalty.samples, chunk, chunks).second);
+  }
+
+  MiniBatch Gather(const Tensor& index, const Advantages& advantages) {
+    const std::int64_t T = config.steps, B = index.size(0);
+    const auto take = [&](const Tensor& buffer) {
+      return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, index);
+    };
+    MiniBatch batch;
+    batch.obs = take(obs);
+    batch.critic_obs = take(critic_obs);
+    batch.action = take(action);
+    batch.mean = take(mean);
+    batch.value = take(value);
+    batch.logp = take(logp);
+    batch.advantage = take(advantages.advantage);
+    batch.target = take(advantages.target);
+    batch.budget.resize(chunks);
+    batch.gravity.resize(chunks);
+    batch.mode.resize(chunks);
+    if (!needs_stiffness) return batch;
+    ForChunks(chunks, threads, [&](int chunk) {
+      const auto [first, count] = Rows(B, chunk, chunks);
+      const std::int64_t some = Penalised(count, chunk);
+      if (some == 0) return;
+      const Tensor rows = index.narrow(0, first, some);
+      const auto pick = [&](const Tensor& buffer) {
+        return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, rows);
+      };
+      batch.mode[chunk] = pick(mode);
+      batch.gravity[chunk] = pick(gravity);
+      batch.budget[chunk] =
+          MakeBudgetFactors(spec.stiffness_spec.budget,
+                            servo.kp,
+                            {batch.mode[chunk], pick(com), pick(hand), pick(closing), {}},
+                            at::kFloat);
+    });
+    return batch;
+  }
+
+  ChunkResult Gradients(const MiniBatch& batch, int chunk, const Tensor& signs, double lambda) {
+    const std::int64_t B = batch.obs.size(0);
+    const auto [first, count] = Rows(B, chunk, chunks);
+    const double share = double(count) / double(B);
+    ChunkResult result;
+    if (count == 0) return result;
+    const auto rows = [first = first, count = count](const Tensor& t) {
+      return t.narrow(0, first, count);
+    };
+    const std::int64_t some = Penalised(count, chunk);
+    PenaltyInput input;
+    Tensor loss, value_loss;
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      const Agent& agent = agents[k];
+      const auto block = [&](const Tensor& t) {
+        return rows(t).narrow(1, agent.first, agent.count);
+      };
+      input.actors.push_back(LayersOf(agent));
+      // the penalised rows on a tape of their own: its reverse pass then costs those rows alone
+      const Tensor o = rows(batch.obs);
+      input.activations.push_back(
+          Forward(input.actors.back(), some > 0 ? o.narrow(0, 0, some) : o));
+      Tensor mu = input.activations.back().output;
+      if (some > 0 && some < count) {
+        mu = at::cat({mu, Forward(input.actors.back(), o.narrow(0, some, count - some)).output});
+      }
+      const Tensor lp = LogProb(mu, agent.actor.std, block(batch.action));
+      // (P4), (P6), (P5)
+      const Tensor surrogate = ClippedSurrogate(
+          lp, rows(batch.logp).select(1, k), rows(batch.advantage).select(1, k), config.clip);
+      const Tensor actor_loss = surrogate - config.entropy_weight * Entropy(agent.actor.std);
+      const Tensor v = Forward(agent.critic.layers, rows(batch.critic_obs)).output.squeeze(1);
+      const Tensor critic_loss = ClippedValueLoss(
+          v, rows(batch.value).select(1, k), rows(batch.target).select(1, k), config.clip);
+      loss = loss.defined() ? loss + actor_loss : actor_loss;
+      value_loss = value_loss.defined() ? value_loss + critic_loss : critic_loss;
+      at::NoGradGuard no_tape;
+      result.kl.push_back(
+          share * MeanKl(mu.detach(), agent.actor.std.detach(), block(batch.mean), std_old[k]));
+      result.surrogate.push_back(share * surrogate.detach());
+      result.value.push_back(share * critic_loss.detach());
+    }
+    const bool penalise = some > 0 && lambda > 0;
+    const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
+      std::vector<Tensor> leaves, flat;
+      for (const Agent& a : agents) {
+        const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+        leaves.insert(leaves.end(), own.begin(), own.end());
+      }
+      const auto all = torch::autograd::grad({scalar}, leaves, {}, keep, false, true);
+      std::size_t at = 0;
+      for (const Agent& a : agents) {
+        const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+        flat.push_back(Flat({all.begin() + at, all.begin() + at + own.size()}, own));
+        at += own.size();
+      }
+      return flat;
+    };
+    result.actor = split(share * loss, true, penalise);
+    result.critic = split(share * config.value_weight * value_loss, false, false);
+    if (some == 0) return result;
+
+    // its rows come first in the chunk, and the forward pass above serves both
+    input.count = some;
+    input.channels = channels;
+    input.servo = servo;
+    input.budget = batch.budget[chunk];
+    input.gravity = batch.gravity[chunk];
+    for (const Agent& agent : agents) {
+      input.std.push_back(agent.actor.std);
+      input.action.push_back(
+          rows(batch.action).narrow(0, 0, some).narrow(1, agent.first, agent.count));
+    }
+    if (signs.defined()) {
+      const auto [from, unused] = Rows(signs.size(0), chunk, chunks);
+      input.signs = signs.narrow(0, from, some);
+    }
+    const PenaltyResult penalty = Penalty(method, input, config.penalty);
+    const double weight_of_chunk = double(some) / double(TotalPenalised(B));
+    if (penalise) result.penalty = split(lambda * weight_of_chunk * penalty.surrogate, true, false);
+    result.penalty_value = weight_of_chunk * penalty.value;
+    result.sigma = penalty.sigma;
+    result.ok = penalty.ok;
+    result.loop_norm = penalty.loop_norm;
+    result.mode = batch.mode[chunk];
+    return result;
+  }
+
+  std::int64_t TotalPenalised(std::int64_t B) const {
+    std::int64_t sum = 0;
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      sum += Penalised(Rows(B, chunk, chunks).second, chunk);
+    return sum;
+  }
+
+  // One optimiser step of every network from the chunks' gradients, added in their order.
+  void Step(const std::vector<ChunkResult>& results) {
+    at::NoGradGuard no_tape;
+    const auto sum = [&](auto member, std::size_t k) {
+      Tensor total;
+      for (const ChunkResult& result : results) {
+        const std::vector<Tensor>& list = result.*member;
+        if (list.empty()) continue;
+        total = total.defined() ? total + list[k] : list[k];
+      }
+      return total;
+    };
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      Agent& agent = agents[k];
+      agent.rate = AdaptedRate(agent.rate,
+                               sum(&ChunkResult::kl, k).to(at::kDouble),
+                               config.kl_target,
+                               config.min_rate,
+                               config.max_rate);
+      Tensor actor = sum(&ChunkResult::actor, k);
+      actor = actor * ClipFactor(actor, config.gradient_clip);
+      const Tensor penalty = sum(&ChunkResult::penalty, k);
+      // clipped apart: a strong penalty must not drown the task, nor a strong task the penalty
+      if (penalty.defined()) {
+        actor = actor + penalty * ClipFactor(penalty, config.penalty.gradient_clip);
+      }
+      Tensor critic = sum(&ChunkResult::critic, k);
+      critic = critic * ClipFactor(critic, config.gradient_clip);
+      agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
+      agent.critic_adam.Step(agent.critic.flat, critic, agent.rate);
+      agent.actor.std.detach().clamp_min_(config.min_std);
+      if (method == Method::kSnLcp) agent.normaliser.Step(agent.actor);
+    }
+  }
+
+  std::vector<ChunkResult> Update() {
+    const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
+    Advantages advantages = EstimateAdvantages(
+        reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
+    advantages.advantage = Normalised(advantages.advantage);
+    // one permutation for all epochs, as FALCON has it: mini-batches and budgets are gathered once
+    const Tensor order = at::randperm(samples, options.dtype(at::kLong));
+    const std::int64_t B = samples / config.mini_batches;
+    std::vector<MiniBatch> batches;
+    for (int m = 0; m < config.mini_batches; ++m) {
+      batches.push_back(Gather(order.narrow(0, m * B, B), advantages));
+    }
+    const double lambda = has_penalty ? weight.Lambda(iteration) : 0;
+    std::vector<ChunkResult> results(chunks);
+    for (int epoch = 0; epoch < config.epochs; ++epoch) {
+      for (const MiniBatch& batch : batches) {
+        Tensor signs;
+        if (needs_stiffness && config.penalty.probes > 0) {
+          const std::int64_t rows = config.penalty.samples == 0 ? B : config.penalty.samples;
+          signs =
+              at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
+        }
+        ForChunks(chunks, threads, [&](int chunk) {
+          results[chunk] = Gradients(batch, chunk, signs, lambda);
+        });
+        Step(results);
+      }
+    }
+    return results;
+  }
+
+  // ---- report ----
+
+  Scalars Report(const std::vector<ChunkResult>& results) {
+    at::NoGradGuard no_tape;
+    Scalars scalars;
+    const auto number = [](const Tensor& t) { return t.item<double>(); };
+    scalars.emplace_back("train/reward", number(reward.sum(2).mean()));
+    const double ended = std::max(1.0, number(done.sum()));
+    scalars.emplace_back("train/fall_share", number((done - timed_out).sum()) / ended);
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      double kl = 0, value_loss = 0;
+      for (const ChunkResult& r : results) {
+        if (r.kl.empty()) continue;
+        kl += number(r.kl[k]);
+        value_loss += number(r.value[k]);
+      }
+      const std::string& name = agents[k].name;
+      scalars.emplace_back("train/kl_" + name, kl);
+      scalars.emplace_back("train/rate_" + name, number(agents[k].rate));
+      scalars.emplace_back("train/std_" + name, number(agents[k].actor.std.detach().mean()));
+      scalars.emplace_back("train/value_loss_" + name, value_loss);
+    }
+    double score = env->TaskScore();
+    if (!std::isfinite(score)) score = scalars[0].second;
+    if (has_penalty) ReportPenalty(results, score, &scalars);
+    for (const auto& metric : env->TakeMetrics()) scalars.push_back(metric);
+    return scalars;
+  }
+
+  void ReportPenalty(const std::vector<ChunkResult>& results, double score, Scalars* scalars) {
+    std::vector<Tensor> sigmas, oks, modes, loops;
+    double violation = 0;
+    for (const ChunkResult& r : results) {
+      if (!r.sigma.defined()) continue;
+      violation += r.penalty_value.item<double>();
+      sigmas.push_back(r.sigma);
+      oks.push_back(r.ok);
+      if (r.mode.defined()) modes.push_back(r.mode);
+      if (r.loop_norm.defined()) loops.push_back(r.loop_norm);
+    }
+    if (sigmas.empty()) return;
+    const Tensor ok = at::cat(oks), sigma = at::cat(sigmas).masked_select(ok);
+    scalars->emplace_back("penalty/lambda", weight.Lambda(iteration));
+    scalars->emplace_back("penalty/value", violation);
+    scalars->emplace_back("penalty/left_out", 1 - ok.to(at::kFloat).mean().item<double>());
+    if (sigma.numel() > 0) {
+      scalars->emplace_back("stiffness/sigma_mean", sigma.mean().item<double>());
+      const Tensor sorted = std::get<0>(sigma.sort());
+      const std::int64_t p99 = (sorted.numel() - 1) * 99 / 100;
+      scalars->emplace_back("stiffness/sigma_p99", sorted[p99].item<double>());
+      const Tensor over = (sigma > 1.05).to(at::kFloat);
+      scalars->emplace_back("stiffness/violating", over.mean().item<double>());
+      if (!modes.empty()) {
+        static constexpr const char* kNames[] = {"double", "left", "right", "flight"};
+        const Tensor which = at::cat(modes).masked_select(ok);
+        for (int m = 0; m < 4; ++m) {
+          const Tensor own = over.masked_select(which == m);
+          if (own.numel() == 0) continue;
+          scalars->emplace_back(std::string("stiffness/violating_") + kNames[m],
+                                own.mean().item<double>());
+        }
+      }
+    }
+    if (!loops.empty()) {
+      scalars->emplace_back("stiffness/action_loop", at::cat(loops).mean().item<double>());
+    }
+    weight.Follow(violation, score);
+  }
+};
+
+Trainer::Trainer(const LearnConfig& config, VecEnv* env)
+    : impl_(std::make_unique<Impl>(config, env)) {}
+Trainer::~Trainer() = default;
+
+int Trainer::iteration() const { return impl_->iteration; }
+const StageTimes& Trainer::last_times() const { return impl_->times; }
+
+IterationReport Trainer::Iterate() {
+  Impl& impl = *impl_;
+  impl.times = {};
+  const auto start = Clock::now();
+  // draws depend on (seed, iteration) alone
+  at::manual_seed(impl.config.seed * 0x9E3779B97F4A7C15u + std::uint64_t(impl.iteration));
+  impl.Collect();
+  const auto updating = Clock::now();
+  const std::vector<ChunkResult> results = impl.Update();
+  IterationReport report;
+  report.scalars = impl.Report(results);  // waits for the device
+  impl.times.update = Since(updating);
+  ++impl.iteration;
+  report.iteration = impl.iteration;
+  report.iterations = impl.config.iterations;
+  report.steps_per_s = double(impl.spec.num_envs) * impl.config.steps / Since(start);
+  return report;
+}
+
+bool Trainer::Run(const std::string& folder,
+                  TrainLog* log,
+                  const std::atomic<bool>* stop,
+                  const std::function<void()>& on_checkpoint) {
+  const LearnConfig& config = impl_->config;
+  CheckpointFolder checkpoints(folder + "/checkpoints", config.keep_checkpoints);
+  while (iteration() < config.iterations) {
+    const IterationReport report = Iterate();
+    if (log != nullptr) log->Write(report);
+    const bool ends = iteration() == config.iterations || (stop != nullptr && stop->load());
+    if (!folder.empty() && (ends || iteration() % config.checkpoint_every == 0)) {
+      checkpoints.Save(iteration(), Save());
+      if (on_checkpoint) on_checkpoint();
+    }
+    if (ends) break;
+  }
+  return iteration() >= config.iterations;
+}
+
+bool Trainer::Resume(const std::string& folder,
+                     const std::function<void(const std::string&)>& warn) {
+  const auto loaded =
+      CheckpointFolder(folder + "/checkpoints", impl_->config.keep_checkpoints).LoadNewest(warn);
+  if (!loaded) return false;
+  Load(loaded->blobs, loaded->path);
+  return true;
+}
+
+Blobs Trainer::Save() const {
+  const Impl& impl = *impl_;
+  Blobs blobs;
+  blobs["iteration"] = std::to_string(impl.iteration);
+  LearnConfig settings = impl.config;
+  settings.threads = 0;  // the result does not depend on it, nor shall the bytes
+  blobs["config"] = ToYaml(settings);
+  for (const Agent& agent : impl.agents) {
+    const auto put = [&](const char* name, const Tensor& t) {
+      blobs[agent.name + "." + name] = BytesOf(t);
+    };
+    put("actor", agent.actor.flat);
+    put("critic", agent.critic.flat);
+    put("actor.m", agent.actor_adam.m);
+    put("actor.v", agent.actor_adam.v);
+    put("actor.t", agent.actor_adam.t);
+    put("critic.m", agent.critic_adam.m);
+    put("critic.v", agent.critic_adam.v);
+    put("critic.t", agent.critic_adam.t);
+    put("rate", agent.rate);
+    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
+      put(("u" + std::to_string(l)).c_str(), agent.normaliser.u[l]);
+      put(("v" + std::to_string(l)).c_str(), agent.normaliser.v[l]);
+    }
+  }
+  const double state[] = {impl.weight.log_multiplier,
+                          impl.weight.smoothed_score,
+                          impl.weight.best_score,
+                          double(impl.weight.follows)};
+  blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
+  // the observation the next rollout begins with, and all that makes the ones after it
+  blobs["env"] = impl.env->SaveState();
+  const std::int64_t T = impl.config.steps;
+  for (const auto& [name, buffer] : impl.Carried()) blobs[name] = BytesOf(buffer[T]);
+  return blobs;
+}
+
+void Trainer::Load(const Blobs& blobs, const std::string& place) {
+  Impl& impl = *impl_;
+  for (Agent& agent : impl.agents) {
+    const auto get = [&](const std::string& name, Tensor* t) {
+      CopyBytes(blobs, agent.name + "." + name, place, t);
+    };
+    get("actor", &agent.actor.flat);
+    get("critic", &agent.critic.flat);
+    get("actor.m", &agent.actor_adam.m);
+    get("actor.v", &agent.actor_adam.v);
+    get("actor.t", &agent.actor_adam.t);
+    get("critic.m", &agent.critic_adam.m);
+    get("critic.v", &agent.critic_adam.v);
+    get("critic.t", &agent.critic_adam.t);
+    get("rate", &agent.rate);
+    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
+      get("u" + std::to_string(l), &agent.normaliser.u[l]);
+      get("v" + std::to_string(l), &agent.normaliser.v[l]);
+    }
+  }
+  const auto blob = [&](const char* name) -> const std::string& {
+    const auto found = blobs.find(name);
+    if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
+    return found->second;
+  };
+  double state[4];
+  if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
+  std::memcpy(state, blob("penalty").data(), sizeof(state));
+  impl.weight.log_multiplier = state[0];
+  impl.weight.smoothed_score = state[1];
+  impl.weight.best_score = state[2];
+  impl.weight.follows = static_cast<int>(state[3]);
+  impl.iteration = std::atoi(blob("iteration").c_str());
+  const std::int64_t T = impl.config.steps;
+  for (const auto& [name, buffer] : impl.Carried()) {
+    Tensor last = buffer[T];
+    CopyBytes(blobs, name, place, &last);
+  }
+  impl.env->LoadState(blob("env"));
+  impl.started = impl.iteration > 0;
+}
+
+MlpNetwork Trainer::Policy() const {
+  at::NoGradGuard no_tape;
+  std::vector<Layers> layers;
+  for (const Agent& agent : impl_->agents) layers.push_back(impl_->LayersOf(agent));
+  return ToMlpNetwork(layers);
+}
+
+}  // namespace silc

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "silc/learn/checkpoint.h"
+#include "silc/learn/config.h"
+#include "silc/learn/train_log.h"
+#include "silc/learn/vec_env.h"
+#include "silc/policy/mlp.h"
+
+namespace silc {
+
+/// Where the time of an iteration went [s].
+struct StageTimes {
+  double env = 0;     // physics and task
+  double policy = 0;  // actors and critics while collecting
+  double update = 0;  // advantages, losses, penalty, optimiser
+};
+
+/// PPO with one of the seven methods. Construction throws ConfigError when settings and environment
+/// do not fit.
+///
+/// On the CPU the result is a function of settings and seed alone, whatever the thread count: a
+/// mini-batch is cut into `chunks` pieces, each piece is worked by one thread with LibTorch and
+/// BLAS held to one thread, and the pieces' gradients are added in their order. Random numbers come
+/// from (seed, iteration), so a resumed run draws what it would have drawn.
+class Trainer {
+ public:
+  Trainer(const LearnConfig& config, VecEnv* env);
+  ~Trainer();
+
+  /// Collect, estimate advantages, update. @return what the logs say of it
+  IterationReport Iterate();
+
+  /// Iterates to config.iterations, with logs and checkpoints in `folder` (empty: neither). Ends
+  /// early, after a checkpoint, once `stop` is set. `on_checkpoint` gets the folder's path.
+  /// @return whether all iterations were done
+  bool Run(const std::string& folder,
+           TrainLog* log,
+           const std::atomic<bool>* stop = nullptr,
+           const std::function<void()>& on_checkpoint = {});
+
+  /// Goes on from the newest whole checkpoint in `folder`; false when there is none.
+  bool Resume(const std::string& folder, const std::function<void(const std::string&)>& warn);
+
+  /// Networks, optimisers, rates, λ, iteration and the environment's state.
+  Blobs Save() const;
+  /// Throws ConfigError beginning with `place` when they are of another network.
+  void Load(const Blobs& blobs, const std::string& place);
+
+  /// The actors side by side, for WriteOnnx() and MlpEngine.
+  MlpNetwork Policy() const;
+
+  int iteration() const;  ///< finished
+  const StageTimes& last_times() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace silc

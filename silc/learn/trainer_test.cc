@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/learn/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "silc/base/error.h"
+#include "silc/learn/test_env.h"
+#include "silc/policy/mlp.h"
+
+namespace silc {
+namespace {
+
+using test::SpringEnv;
+
+LearnConfig Small(const std::string& method) {
+  LearnConfig config;
+  ApplyMethod(method, "test", &config);
+  config.actor_hidden = config.critic_hidden = {32, 32};
+  config.init_std = {0.5};
+  config.rate = 2e-3;
+  config.epochs = 4;
+  config.mini_batches = 2;
+  config.chunks = 2;
+  config.entropy_weight = 0.001;
+  config.steps = 12;
+  config.iterations = 100;
+  config.penalty.samples = 64;
+  config.threads = 2;
+  return config;
+}
+
+double Find(const IterationReport& report, const std::string& name) {
+  for (const auto& [key, value] : report.scalars) {
+    if (key == name) return value;
+  }
+  ADD_FAILURE() << name << " is not reported";
+  return NAN;
+}
+
+// mean over the last ten of `iterations`
+double Train(Trainer* trainer, int iterations, const std::string& name) {
+  double mean = 0;
+  for (int i = 0; i < iterations; ++i) {
+    const IterationReport report = trainer->Iterate();
+    if (i >= iterations - 10) mean += Find(report, name) / 10;
+  }
+  return mean;
+}
+
+// The mean load of 7.5 moves a servo of 20 N·m/rad by 0.375 rad: a passive policy earns 0.25 of 1
+// per joint, 1 of 4 in all. One that is twice as stiff halves the distance.
+TEST(Trainer, LearnsToHoldAgainstALoad) {
+  SpringEnv env(128);
+  Trainer trainer(Small("baseline"), &env);
+  const double start = Train(&trainer, 10, "train/reward");
+  const double end = Train(&trainer, 70, "train/reward");
+  EXPECT_LT(start, 2.0);
+  EXPECT_GT(end, 2.5);
+}
+
+// What the baseline learns is stiffness beyond the budget; silc keeps it and still learns.
+TEST(Trainer, SilcKeepsTheBudgetThatTheTaskWouldBreak) {
+  SpringEnv env(128);
+  LearnConfig config = Small("silc");
+  config.penalty.lambda = 0;  // the baseline, with its stiffness reported
+  Trainer baseline(config, &env);
+  const double unbounded = Train(&baseline, 60, "stiffness/violating");
+  SpringEnv again(128);
+  config.penalty.lambda = 20;  // at σ = 1.05 the square of the excess alone is nothing
+  Trainer silc(config, &again);
+  const double bounded = Train(&silc, 60, "stiffness/violating");
+  RecordProperty("violating_baseline", std::to_string(unbounded));
+  RecordProperty("violating_silc", std::to_string(bounded));
+  EXPECT_GT(unbounded, 0.9);
+  // the pull of the task and of a soft penalty balance a little outside the budget
+  EXPECT_LT(bounded, 0.2);
+}
+
+TEST(Trainer, GivesTheSameBytesAtOneTwoAndThreeThreads) {
+  for (const char* method : {"silc", "lcp"}) {
+    std::string first;
+    for (const int threads : {1, 2, 3, 2}) {
+      SpringEnv env(96);
+      LearnConfig config = Small(method);
+      config.threads = threads;
+      config.chunks = 5;
+      config.penalty.probes = std::string(method) == "silc" ? 1 : 0;
+      Trainer trainer(config, &env);
+      for (int i = 0; i < 3; ++i) trainer.Iterate();
+      const std::string bytes = SerializeBlobs(trainer.Save());
+      if (first.empty()) first = bytes;
+      EXPECT_TRUE(bytes == first) << method << " at " << threads << " threads";
+    }
+    SpringEnv env(96);
+    LearnConfig config = Small(method);
+    config.seed = 2;
+    Trainer trainer(config, &env);
+    for (int i = 0; i < 3; ++i) trainer.Iterate();
+    EXPECT_FALSE(SerializeBlobs(trainer.Save()) == first);
+  }
+}
+
+TEST(Trainer, ResumedEndsInTheSameBytesAsUninterrupted) {
+  for (const char* method : {"silc", "sn-lcp"}) {
+    LearnConfig config = Small(method);
+    config.penalty.schedule = "multiplier";
+    SpringEnv env(48), other(48), third(48);
+    Trainer whole(config, &env);
+    for (int i = 0; i < 5; ++i) whole.Iterate();
+    Trainer first(config, &other);
+    for (int i = 0; i < 2; ++i) first.Iterate();
+    const std::string file = SerializeBlobs(first.Save());
+    Trainer second(config, &third);
+    second.Load(ParseBlobs(file, "file"), "file");
+    for (int i = 0; i < 3; ++i) second.Iterate();
+    EXPECT_EQ(second.iteration(), 5);
+    EXPECT_TRUE(SerializeBlobs(second.Save()) == SerializeBlobs(whole.Save())) << method;
+  }
+}
+
+TEST(Trainer, EveryMethodIteratesAndGivesAPolicy) {
+  for (const std::string& method : MethodNames()) {
+    SpringEnv env(48);
+    Trainer trainer(Small(method), &env);
+    IterationReport report;
+    for (int i = 0; i < 3; ++i) report = trainer.Iterate();
+    for (const auto& [name, value] : report.scalars) {
+      EXPECT_TRUE(std::isfinite(value)) << method << ": " << name;
+    }
+    MlpEngine engine(trainer.Policy());
+    std::vector<float> obs(SpringEnv::kObs, 0.1f), action(SpringEnv::kJoints);
+    engine.Forward(obs, action);
+    for (const float a : action) EXPECT_TRUE(std::isfinite(a)) << method;
+  }
+}
+
+TEST(Trainer, RunStopsWithACheckpointAndGoesOnFromTheLastWholeOne) {
+  const auto folder = std::filesystem::temp_directory_path() / "silc_trainer_test";
+  std::filesystem::remove_all(folder);
+  LearnConfig config = Small("baseline");
+  config.iterations = 4;
+  config.checkpoint_every = 1;
+  SpringEnv env(48), other(48), third(48);
+  Trainer whole(config, &env);
+  EXPECT_TRUE(whole.Run("", nullptr));
+
+  Trainer stopped(config, &other);
+  std::atomic<bool> stop{false};
+  int saved = 0;
+  // the signal comes while the second iteration is under way
+  EXPECT_FALSE(stopped.Run(folder.string(), nullptr, &stop, [&] { stop = ++saved == 1; }));
+  EXPECT_EQ(stopped.iteration(), 2);
+  // and the disk spoils the last file
+  std::ofstream(folder / "checkpoints/checkpoint_00000002.silc") << "SILCCKP1 and rubbish";
+  Trainer resumed(config, &third);
+  int warnings = 0;
+  EXPECT_TRUE(resumed.Resume(folder.string(), [&](const std::string&) { ++warnings; }));
+  EXPECT_EQ(warnings, 1);
+  EXPECT_EQ(resumed.iteration(), 1);
+  EXPECT_TRUE(resumed.Run(folder.string(), nullptr));
+  EXPECT_TRUE(SerializeBlobs(resumed.Save()) == SerializeBlobs(whole.Save()));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Trainer, RefusesWhatDoesNotFit) {
+  SpringEnv env(7);
+  LearnConfig config = Small("baseline");
+  config.mini_batches = 5;
+  try {
+    Trainer trainer(config, &env);
+    FAIL() << "84 samples cannot be cut into 5";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("does not divide the 84 samples"), std::string::npos);
+  }
+  SpringEnv wide(48);
+  Trainer a(Small("baseline"), &wide);
+  LearnConfig narrow = Small("baseline");
+  narrow.actor_hidden = {16};
+  Trainer b(narrow, &wide);
+  EXPECT_THROW(b.Load(a.Save(), "file"), ConfigError);
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "silc/policy/mlp.h"
+#include "silc/stiffness/budget.h"
+#include "silc/stiffness/types.h"
+
+namespace silc {
+
+/// A part of the action with an actor, a critic and a reward of its own.
+struct AgentSpec {
+  std::string name;     // "lower"
+  int num_actions = 0;  // the agents' actions stand side by side, in the order of the list
+};
+
+/// How the robot's stiffness follows from the policy's Jacobians, for the methods that bound it.
+struct StiffnessSpec {
+  Servo servo;                         // (S1), nv joints; actions are one per joint, in its order
+  BudgetSpec budget;                   // (S6)
+  std::vector<ColumnEntry> q0;         // observation against the newest q, scales inside
+  std::vector<ColumnEntry> q, a, tau;  // against every frame of q, previous action, torque
+  std::vector<ColumnEntry> g;          // against projected gravity, 3 columns
+};
+
+struct EnvSpec {
+  int num_envs = 0;
+  int obs_dim = 0;
+  int critic_obs_dim = 0;
+  std::vector<AgentSpec> agents;
+  bool on_gpu = false;     // all pointers below are CUDA memory
+  bool stiffness = false;  // StiffnessView is filled
+  StiffnessSpec stiffness_spec;
+
+  int num_actions() const {
+    int sum = 0;
+    for (const AgentSpec& agent : agents) sum += agent.num_actions;
+    return sum;
+  }
+};
+
+/// What the physics knows of a moment for (S5), (S6). Null when nobody wants it.
+struct StiffnessView {
+  std::uint8_t* mode = nullptr;  // (num_envs)             ContactMode
+  float* com = nullptr;          // (num_envs, 3, nv)      contact-consistent [m/rad]
+  float* hand = nullptr;         // (num_envs, 2, 3, nv)   left, right
+  float* closing = nullptr;      // (num_envs, 6, nv)      J_c, in double support
+  float* gravity = nullptr;      // (num_envs, 3, nv)      E = ∂g_B/∂q [1/rad]
+};
+
+/// Where an environment writes what the policy sees next. The memory is the learner's.
+struct ObservationView {
+  float* obs = nullptr;         // (num_envs, obs_dim)
+  float* critic_obs = nullptr;  // (num_envs, critic_obs_dim)
+  StiffnessView stiffness;      // of the state these observations are of
+};
+
+/// Where it writes what a step brought.
+struct OutcomeView {
+  float* reward = nullptr;            // (num_envs, agents)   [1/step]
+  std::uint8_t* done = nullptr;       // (num_envs)           1: the episode ended, the next began
+  std::uint8_t* timed_out = nullptr;  // (num_envs)           1: and it did so for lack of time
+};
+
+/// Many robots stepped together. The learner does not know which backend it has.
+///
+/// With on_gpu, calls enqueue on the current stream and nothing waits inside a rollout.
+class VecEnv {
+ public:
+  virtual ~VecEnv() = default;
+  virtual const EnvSpec& spec() const = 0;
+
+  /// Every robot at the start of an episode.
+  virtual void Reset(const ObservationView& first) = 0;
+  /// One control step of every robot; those whose episode ends are reset, and `next` is of the new
+  /// one. @param action (num_envs, num_actions)
+  virtual void Step(const float* action,
+                    const OutcomeView& outcome,
+                    const ObservationView& next) = 0;
+
+  /// Called before each iteration, for curricula.
+  virtual void BeginIteration(int /*iteration*/) {}
+  /// Means since the last call, by name ("task/velocity_error"); may wait for the device.
+  virtual std::vector<std::pair<std::string, double>> TakeMetrics() { return {}; }
+  /// How well the task goes, higher is better; the multiplier of a penalty listens. NaN: the mean
+  /// reward is taken.
+  virtual double TaskScore() const;
+
+  /// All that the next step depends on, as bytes: a resumed run goes on as if never stopped.
+  virtual std::string SaveState() const { return {}; }
+  virtual void LoadState(std::string_view /*bytes*/) {}
+};
+
+}  // namespace silc
