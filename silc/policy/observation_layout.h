@@ -65,8 +65,8 @@ struct ActionMap {
   double clip = std::numeric_limits<double>::infinity();  // on the raw action, symmetric
 };
 
-/// Two-foot clock for policies that are told the phase of their gait. It stands while the robot is told
-/// to: by command_walk where the policy observes that, else by commands below standing_speed.
+/// Two-foot clock for policies that are told the phase of their gait. It stands while the robot is
+/// told to: by command_walk where the policy observes that, else by commands below standing_speed.
 struct GaitClock {
   double period = 0;             // [s]; 0: no clock
   std::vector<double> offsets;   // [rad] phase of each foot at the start
