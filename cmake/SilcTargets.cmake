@@ -51,7 +51,13 @@ function(silc_test name)
   if(NOT SILC_WITH_TESTS)
     return()
   endif()
-  add_executable(${name} ${name}.cc)
+  # two modules may each have a penalty_test.cc; the second is called after its folder too
+  set(source ${name}.cc)
+  if(TARGET ${name})
+    get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    set(name ${folder}_${name})
+  endif()
+  add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE ${ARGN} GTest::gtest_main silc_flags)
   target_compile_definitions(${name} PRIVATE
     SILC_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
