@@ -154,6 +154,7 @@ Json Summary(const RunSummary& summary) {
           {"contacts", std::move(modes)},
           {"loop_radius_median", Number(summary.loop_radius_median)},
           {"loop_radius_max", Number(summary.loop_radius_max)},
+          {"loop_radius_is_bound", summary.loop_radius_is_bound},
           {"saturation", Number(summary.saturation)},
           {"velocity", Vector(summary.velocity)}};
 }

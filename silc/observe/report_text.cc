@@ -136,8 +136,9 @@ std::string Verdict(const ObservationRun& run, const RunSummary& summary) {
   }
   if (std::isfinite(summary.loop_radius_max) && summary.loop_radius_max > 0) {
     text += fmt::format(
-        "\nAction loop: spectral radius {} (median), {} (largest); 1 or more is unstable "
+        "\nAction loop: spectral radius {}{} (median), {} (largest); 1 or more is unstable "
         "with the joints held.\n",
+        summary.loop_radius_is_bound ? "at most " : "",
         FormatNumber(summary.loop_radius_median),
         FormatNumber(summary.loop_radius_max));
   }

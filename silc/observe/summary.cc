@@ -154,6 +154,9 @@ RunSummary Summarize(const ObservationRun& run) {
   const std::vector<double> radii =
       Collect(run.moments, [](const Moment& m) { return m.reading.loop.rho; });
   summary.loop_radius_median = Median(radii);
+  for (const Moment& moment : run.moments) {
+    summary.loop_radius_is_bound |= moment.reading.loop.method == ActionLoopMethod::kBound;
+  }
   summary.loop_radius_max = Quantile(radii, 1);
   for (const Moment& moment : run.moments) {
     summary.saturation += moment.saturation / static_cast<double>(run.moments.size());

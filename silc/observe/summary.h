@@ -49,6 +49,8 @@ struct RunSummary {
   std::vector<JointSummary> joints;
   std::vector<PointSummary> points;  // centre of mass, left hand, right hand
   std::vector<ModeSummary> modes;    // those met, then all together when there are several
+  /// Some of the radii are proven upper bounds, not the radius itself (ActionLoopMethod::kBound).
+  bool loop_radius_is_bound = false;
   double loop_radius_median = 0, loop_radius_max = 0;  // [1]
   /// Mean velocity of the base over the run, in its heading frame, and mean yaw rate: what became
   /// of the command. [m/s, m/s, rad/s]; zero for a single moment.

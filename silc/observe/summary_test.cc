@@ -39,6 +39,7 @@ TEST(Summarize, CountsByContactMode) {
   run.moments[3].reading.static_status = StiffnessStatus::kUnstableActionLoop;
   run.moments[3].reading.quasi_static.status = StiffnessStatus::kUnstableActionLoop;
   run.moments[3].random_directions = {};
+  run.moments[0].reading.loop = {StiffnessStatus::kOk, 0.9, ActionLoopMethod::kBound};
 
   const RunSummary summary = Summarize(run);
   ASSERT_EQ(summary.modes.size(), 3u);  // double, left, all
@@ -50,6 +51,7 @@ TEST(Summarize, CountsByContactMode) {
   EXPECT_DOUBLE_EQ(summary.modes[1].form_violations, 0.25);
   EXPECT_EQ(summary.modes[2].moments, 4);
   EXPECT_NEAR(summary.modes[2].violations, 2.0 / 3, 1e-15);
+  EXPECT_TRUE(summary.loop_radius_is_bound);
   ASSERT_EQ(summary.missing.size(), 1u);
   EXPECT_EQ(summary.missing[0].first, StiffnessStatus::kUnstableActionLoop);
   EXPECT_EQ(summary.missing[0].second, 1);
