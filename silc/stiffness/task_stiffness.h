@@ -43,7 +43,7 @@ StiffnessStatus WorstTaskEigenvalue(const ConstMatrix& K_x,
                                     double* lambda);
 
 /// Derivatives with respect to K, each of the form d(·) = leftᵀ dK right. Chain them to the policy
-/// with PolicyDirectionOf…() in penalty.h. @pre the arguments gave kOk in ComputeTaskStiffness().
+/// with StaticDirection() of penalty.h. @pre the arguments gave kOk in ComputeTaskStiffness().
 ///
 ///     d(1/C_ii)  = (K⁻ᵀ j_i / C_ii)ᵀ dK (K⁻¹ j_i / C_ii),      j_i the i-th row of J as a column
 ///     d(K_x)_ij  = (K⁻ᵀ Jᵀ K_xᵀ e_i)ᵀ dK (K⁻¹ Jᵀ K_x e_j)
