@@ -392,7 +392,6 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       c.link = b;
       c.id = i;
       c.upright = point.upright;
-      c.n = normal;
       c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
 
       Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
@@ -408,10 +407,13 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       }
       const Real scale = robot.friction_scale[0];
       const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
-      c.t1 = t1 * mu1;
-      c.t2 = t2 * mu2;
+      t1 = t1 * mu1;
+      t2 = t2 * mu2;
       c.mu1 = mu1;
       c.mu2 = mu2;
+      c.n = normal;
+      c.t1 = t1;
+      c.t2 = t2;
 
       // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
       // row
@@ -429,9 +431,9 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
 
       const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
       const Real B(point.row.B);
-      c.ref[0] = -B * Dot(c.n, v) - Real(point.row.K) * imp * pos;
-      c.ref[1] = -B * Dot(c.t1, v);
-      c.ref[2] = -B * Dot(c.t2, v);
+      c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
+      c.ref[1] = -B * Dot(t1, v);
+      c.ref[2] = -B * Dot(t2, v);
       ++n;
     }
     work.active_end[b] = n;
@@ -647,20 +649,35 @@ SILC_HD Spatial<Real> ZeroSpatial() {
   return {{zero, zero, zero}, {zero, zero, zero}};
 }
 
-/// Acceleration of the link that link b hangs on, at the iterate and at the target.
+/// Accelerations on the way from the root to the leaves, carried along a chain and put down where
+/// the tree branches: at the iterate and at the target of Newton's method.
+template <class Real>
+struct Motion {
+  Spatial<Real> a, a_new;
+};
+
+/// The motion of the link that link b hangs on. `last` is that of link `held`.
 template <class Real, class Work, class T>
-SILC_HD Spatial<Real> ParentMotion(const StepModel<T>& model, int b, const Work& work) {
+SILC_HD Motion<Real> ParentMotion(
+    const StepModel<T>& model, int b, int held, const Motion<Real>& last, const Work& work) {
+  using Team = typename Work::Team;
   const int parent = model.link[b].parent;
-  if (parent < 0) return ZeroSpatial<Real>();
-  if (Work::Team::Remote(b)) return Work::Team::template Motion<Real>(parent);
-  return work.link[parent].a;
+  if (parent < 0) return {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  if (parent == held) return last;
+  if (Team::Remote(b)) {
+    return {Team::template Motion<Real>(parent), Team::template MotionNew<Real>(parent)};
+  }
+  return {work.link[parent].a, work.link[parent].a_new};
 }
+
 template <class Real, class Work, class T>
-SILC_HD Spatial<Real> ParentMotionNew(const StepModel<T>& model, int b, const Work& work) {
-  const int parent = model.link[b].parent;
-  if (parent < 0) return ZeroSpatial<Real>();
-  if (Work::Team::Remote(b)) return Work::Team::template MotionNew<Real>(parent);
-  return work.link[parent].a_new;
+SILC_HD void KeepMotion(const StepModel<T>& model, int b, const Motion<Real>& motion, Work& work) {
+  if (model.link[b].num_children > 1) {
+    work.link[b].a = motion.a;
+    work.link[b].a_new = motion.a_new;
+  }
+  Work::Team::PutMotion(b, motion.a);
+  Work::Team::PutMotionNew(b, motion.a_new);
 }
 
 /// J qacc − a_ref of a contact for the link's acceleration a.
@@ -693,73 +710,67 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   const int* live = work.live_links;
   const int num_live = work.num_live;
 
-  // accelerations of the chain for a given iterate
-  const auto accelerate = [&]() {
-    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next();) {
-      const int b = walk.link;
-      LinkWork<Real>& w = work.link[b];
-      if (model.link[b].joint != JointKind::kFree) {
-        w.a = ParentMotion<Real>(model, b, work) + w.S * w.x;
-      }
-      Team::PutMotion(b, w.a);
-    }
-  };
-
   // start from the last step's acceleration
   Mask any_live = Mask(false);
-  for (int i = 0; i < num_live; ++i) {
-    const int b = live[i];
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     if (link.parent < 0) any_live = any_live | work.live[b];
     if (link.joint == JointKind::kFree) {
       const Rotation<Real>& R = work.frame[b].R;
       const int k = link.dof;
-      w.a = {R.col[0] * robot.qacc[k + 3] + R.col[1] * robot.qacc[k + 4] +
-                 R.col[2] * robot.qacc[k + 5],
-             {robot.qacc[k], robot.qacc[k + 1], robot.qacc[k + 2]}};
+      motion.a = {R.col[0] * robot.qacc[k + 3] + R.col[1] * robot.qacc[k + 4] +
+                      R.col[2] * robot.qacc[k + 5],
+                  {robot.qacc[k], robot.qacc[k + 1], robot.qacc[k + 2]}};
+      w.a = motion.a;
     } else {
       w.x = robot.qacc[link.dof];
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      motion.a = motion.a + w.S * w.x;
+    }
+    KeepMotion<Real>(model, b, motion, work);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      ContactRows(work.contact[k], motion.a, work.contact[k].e);
     }
   }
   Team::AnyMember(&any_live);
-  accelerate();
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    ContactRows(c, work.link[c.link].a, c.e);
-  }
 
   Mask done = frozen | Not(any_live);
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
     // target: the minimum if the active rows stayed as they are
     Eliminate<Real>(model, Stage::kNewton, live, num_live, work.live_trunk, work);
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
-    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next();) {
+    RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
+    held = -1;
+    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
       if (model.link[b].joint == JointKind::kFree) {
-        Team::PutMotionNew(b, w.a_new);
+        motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
         dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
-        continue;
+      } else {
+        motion = ParentMotion<Real>(model, b, held, motion, work);
+        const Real x = w.x, answer = w.u - w.inv_D * Dot(w.U, motion.a);
+        const Real x_new = w.u - w.inv_D * Dot(w.U, motion.a_new);
+        const Real miss = answer - x;
+        dHd += Select(work.live[b], miss * miss * w.D, zero);
+        motion.a = motion.a + w.S * x;
+        motion.a_new = motion.a_new + w.S * x_new;
+        w.x_new = x_new;
       }
-      const Spatial<Real> base = ParentMotion<Real>(model, b, work);
-      const Spatial<Real> base_new = ParentMotionNew<Real>(model, b, work);
-      w.x_new = w.u - w.inv_D * Dot(w.U, base_new);
-      w.a_new = base_new + w.S * w.x_new;
-      Team::PutMotionNew(b, w.a_new);
-      const Real miss = w.u - w.x - w.inv_D * Dot(w.U, base);
-      dHd += Select(work.live[b], miss * miss * w.D, zero);
-    }
-
-    RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
-    for (int k = 0; k < work.num_active; ++k) {
-      ContactWork<Real>& c = work.contact[k];
-      ContactRows(c, work.link[c.link].a_new, c.e_new);
-      sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
-      sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
-      sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
-      sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+      KeepMotion<Real>(model, b, motion, work);
+      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+        ContactWork<Real>& c = work.contact[k];
+        ContactRows(c, motion.a_new, c.e_new);
+        sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
+        sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
+        sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
+        sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+      }
     }
     for (int i = 0; i < work.num_limits; ++i) {
       const LinkWork<Real>& w = work.link[work.limit_links[i]];
@@ -880,7 +891,6 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     }
     done = done | at_target;
     if (All(done)) break;
-    accelerate();
   }
   work.solved = done;
   if (counts) {
@@ -897,7 +907,12 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     ContactWork<Real>& c = work.contact[k];
     const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
     const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
-    const Vec3<Real> force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
+    Vec3<Real> force;
+    if (c.upright) {
+      force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
+    } else {
+      force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
+    }
     const MaskOf<Real> touching = c.D > zero;
     const Vec3<Real> none = {zero, zero, zero};
     c.force = Select<Real>(touching, force, none);
@@ -925,19 +940,21 @@ template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work& work) {
   const MaskOf<Real> never = MaskOf<Real>(false);
   using Team = typename Work::Team;
-  for (auto walk = Team::Down(model); walk.Next();) {
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
-    const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     const MaskOf<Real> live = all_idle ? never : work.live[b];
-    if (link.joint == JointKind::kFree) {
-      w.a = Select<Real>(live, w.a, w.a_new);
+    if (model.link[b].joint == JointKind::kFree) {
+      motion.a = Select<Real>(live, w.a, w.a_new);
     } else {
-      const Spatial<Real> base = ParentMotion<Real>(model, b, work);
-      w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, base));
-      w.a = base + w.S * w.x;
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, motion.a));
+      motion.a = motion.a + w.S * w.x;
     }
-    Team::PutMotion(b, w.a);
+    w.a = motion.a;
+    Team::PutMotion(b, motion.a);
   }
 }
 
@@ -947,51 +964,62 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
+  Spatial<Real> p = ZeroSpatial<Real>();
+  int carried = -1;  // the link whose p is still at hand
   for (auto walk = Team::Up(model); walk.Next();) {
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     // what is missing to the balance of forces, of the link and of all it carries
-    Spatial<Real> p = w.f + w.G * w.a;
-    for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
-      p = p + (Team::Remote(child) ? Team::template Force<Real>(child) : work.p[child]);
+    Spatial<Real> missing = w.f + w.G * w.a;
+    if (link.num_children == 1 && carried == link.first_child) {
+      missing = missing + p;
+    } else {
+      for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
+        missing =
+            missing + (Team::Remote(child) ? Team::template Force<Real>(child) : work.p[child]);
+      }
     }
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       const ContactWork<Real>& c = work.contact[k];
-      p.lin = p.lin - c.force;
-      p.ang = p.ang - Cross(c.r, c.force);
+      missing.lin = missing.lin - c.force;
+      missing.ang = missing.ang - Cross(c.r, c.force);
     }
+    carried = b;
     if (link.joint == JointKind::kFree) {
-      p = p + w.a * w.diagonal;
-      w.a_new = Solve(work.A[b], Spatial<Real>{-p.ang, -p.lin});
+      missing = missing + w.a * w.diagonal;
+      w.a_new = Solve(work.A[b], Spatial<Real>{-missing.ang, -missing.lin});
       continue;
     }
-    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, p)) * w.inv_D;
-    p = p + w.U * w.u;
+    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, missing)) * w.inv_D;
+    p = missing + w.U * w.u;
+    if (link.parent < 0) continue;
     if (Team::Remote(b)) {
       Team::PutForce(b, p);
-    } else {
+    } else if (model.link[link.parent].num_children > 1) {
       work.p[b] = p;
     }
   }
-  for (auto walk = Team::Down(model); walk.Next();) {
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
     if (model.link[b].joint == JointKind::kFree) {
-      w.a = Select<Real>(work.solved, w.a + w.a_new, w.a);
+      motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
-      const Spatial<Real> correction = ParentMotionNew<Real>(model, b, work);
-      const Real dx = w.u - w.inv_D * Dot(w.U, correction);
-      w.a_new = correction + w.S * dx;
-      w.x = Select(work.solved, w.x + dx, w.x);
-      w.a = ParentMotion<Real>(model, b, work) + w.S * w.x;
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      const Real dx = w.u - w.inv_D * Dot(w.U, motion.a_new);
+      const Real x = Select(work.solved, w.x + dx, w.x);
+      motion.a_new = motion.a_new + w.S * dx;
+      motion.a = motion.a + w.S * x;
+      w.x = x;
     }
-    Team::PutMotion(b, w.a);
-    Team::PutMotionNew(b, w.a_new);
-  }
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    ContactRows(c, work.link[c.link].a, c.e);
+    w.a = motion.a;
+    KeepMotion<Real>(model, b, motion, work);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      ContactRows(work.contact[k], motion.a, work.contact[k].e);
+    }
   }
 }
 

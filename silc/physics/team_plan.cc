@@ -72,6 +72,23 @@ TeamPlan PlanTeam(const StepModel<float>& model, int members) {
     }
   }
 
+  // a trunk link that carries one branch only is better at that branch's head, and the passes rely
+  // on an only child following its parent
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::vector<int>& share : best) {
+      for (int& branch : share) {
+        const int parent = model.link[branch].parent;
+        if (parent < 0 || model.link[parent].num_children > 1) continue;
+        const auto at = std::find(best_trunk.begin(), best_trunk.end(), parent);
+        if (at == best_trunk.end()) continue;
+        best_trunk.erase(at);
+        branch = parent;
+        moved = true;
+      }
+    }
+  }
+
   TeamPlan plan = {};
   std::fill_n(plan.owner, kMaxLinks, -1);
   std::fill_n(plan.port, kMaxLinks, -1);

@@ -40,11 +40,24 @@ if command -v ncu >/dev/null; then
         --section SpeedOfLight --section MemoryWorkloadAnalysis --section MemoryWorkloadAnalysis_Tables \
         --section WarpStateStats --section Occupancy --section SchedulerStats --section InstructionStats \
         --section LaunchStats --section SourceCounters \
-        "$check" --kernel "$kernel" --spin $robots > "$out/ncu_${kernel}_$robots.txt" 2>&1 ||
-        echo "ncu failed: $(tail -1 "$out/ncu_${kernel}_$robots.txt")"
+        --export "$out/ncu_${kernel}_$robots" --force-overwrite \
+        "$check" --kernel "$kernel" --spin $robots > "$out/ncu_${kernel}_$robots.log" 2>&1 ||
+        { echo "ncu failed: $(tail -1 "$out/ncu_${kernel}_$robots.log")"; continue; }
+      ncu --import "$out/ncu_${kernel}_$robots.ncu-rep" --page details > "$out/ncu_${kernel}_$robots.txt" 2>&1 || true
+      # samples per instruction, with the source line each came from
+      ncu --import "$out/ncu_${kernel}_$robots.ncu-rep" --page source --csv --print-source cuda,sass \
+        > "$out/ncu_${kernel}_$robots.csv" 2>&1 ||
+        ncu --import "$out/ncu_${kernel}_$robots.ncu-rep" --page source --csv \
+          > "$out/ncu_${kernel}_$robots.csv" 2>&1 || true
     done
   done
 fi
+
+if command -v cuobjdump >/dev/null; then
+  cuobjdump -sass "$(find "$build" -path '*team4.dir*' -name '*.o' | head -1)" > "$out/team4.sass" 2>&1 || true
+  gzip -f "$out/team4.sass"
+fi
+gzip -f "$out"/*.csv 2>/dev/null || true
 
 # a short table: kernel, friction loss, refinement, M steps/s by number of robots
 python3 - "$out/physics.txt" <<'PYTHON' | tee "$out/table.txt"
