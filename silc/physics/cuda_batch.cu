@@ -2,7 +2,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,17 @@ namespace {
 // 32: a warp is a block, so a block ends when its slowest warp does
 constexpr int kBlock = 32;
 
-// The model is read by all threads at the same address, which is what constant memory is for. There
-// is one such memory per device, so a batch has to see that its own model is in it.
-__constant__ StepModel<float> device_model;
-static_assert(sizeof(StepModel<float>) <= 60 * 1024, "constant memory is 64 KiB");
-std::mutex model_mutex;
-const void* model_owner = nullptr;
+// The model is read by all threads at the same address, which is what constant memory is for.
+// Kernel parameters live there, come with the launch and belong to it: a captured graph and two
+// batches of different models need no more. They are limited to 32,764 bytes, so a model travels
+// without the contacts it does not have; one that is still too long is read from global memory.
+constexpr std::size_t kParameterModel = 28 * 1024;
+struct alignas(16) ModelParameter {
+  unsigned char bytes[kParameterModel];
+};
+static_assert(offsetof(StepModel<float>, contact) + sizeof StepModel<float>::contact ==
+                  sizeof(StepModel<float>),
+              "the contacts are the end of the model, so that it can be cut there");
 
 void Check(cudaError_t status, const char* what) {
   if (status != cudaSuccess) {
@@ -32,6 +38,7 @@ void Check(cudaError_t status, const char* what) {
 
 struct KernelArgs {
   FieldLayout layout;
+  const StepModel<float>* model;  // for models that do not fit a parameter
   float* memory;
   int stride;  // robots, rounded up to whole warps
   int num_envs;
@@ -39,25 +46,39 @@ struct KernelArgs {
   StepOptions options;
 };
 
+template <bool kInParameter>
+__device__ __forceinline__ const StepModel<float>& ModelOf(const ModelParameter& parameter,
+                                                           const StepModel<float>* global) {
+  if constexpr (kInParameter) {
+    return *reinterpret_cast<const StepModel<float>*>(parameter.bytes);
+  } else {
+    return *global;
+  }
+}
+
 // layout   value i of robot e at memory[i · stride + e]: a warp reads 32 neighbours
 // mapping  one thread per robot, n substeps per launch; state is read from and written to global
 // memory work     the workspace is local memory, interleaved by the hardware in the same way twin
 // AdvanceGroup() on the CPU; gpu_test.cc holds the two together
-template <int kLinks, int kContacts>
-__global__ void __launch_bounds__(kBlock) AdvanceKernel(const __grid_constant__ KernelArgs a) {
+template <int kLinks, int kContacts, bool kInParameter>
+__global__ void __launch_bounds__(kBlock)
+    AdvanceKernel(const __grid_constant__ KernelArgs a, const __grid_constant__ ModelParameter m) {
   const int env = blockIdx.x * kBlock + threadIdx.x;
   if (env >= a.num_envs) return;
   portable::Workspace<float, kLinks, kContacts> work;
   const portable::RobotData<float> robot = portable::BindRobot(a.layout, a.memory + env, a.stride);
-  portable::AdvanceRobot<float>(device_model, robot, a.options, a.substeps, nullptr, work);
+  portable::AdvanceRobot<float>(
+      ModelOf<kInParameter>(m, a.model), robot, a.options, a.substeps, nullptr, work);
 }
 
-template <int kLinks, int kContacts>
-__global__ void __launch_bounds__(kBlock) OutputsKernel(const __grid_constant__ KernelArgs a) {
+template <int kLinks, int kContacts, bool kInParameter>
+__global__ void __launch_bounds__(kBlock)
+    OutputsKernel(const __grid_constant__ KernelArgs a, const __grid_constant__ ModelParameter m) {
   const int env = blockIdx.x * kBlock + threadIdx.x;
   if (env >= a.num_envs) return;
   portable::Workspace<float, kLinks, kContacts> work;
-  portable::ComputeOutputs<float>(device_model, a.layout, a.memory + env, a.stride, work);
+  portable::ComputeOutputs<float>(
+      ModelOf<kInParameter>(m, a.model), a.layout, a.memory + env, a.stride, work);
 }
 
 // values (count, width) to the rows of the given robots
@@ -97,8 +118,16 @@ struct CudaBatch::Impl {
         step(ToFloat(model.step)),
         layout(MakeLayout(model.step)),
         stride((num_envs + kBlock - 1) / kBlock * kBlock),
-        memory(static_cast<std::size_t>(layout.size) * stride) {
-    Check(cudaStreamCreate(&stream), "creating a stream");
+        memory(static_cast<std::size_t>(layout.size) * stride),
+        device_model(1) {
+    const std::size_t bytes =
+        offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
+    small = step.num_links <= 32 && step.num_contacts <= 64 && bytes <= kParameterModel;
+    std::memcpy(parameter.bytes, &step, std::min(bytes, kParameterModel));
+    Check(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
+          "copying the model");
+    stream = static_cast<cudaStream_t>(opts.stream);
+    if (!stream) Check(cudaStreamCreate(&stream), "creating a stream");
     const std::vector<double> row = DefaultRow(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size) * stride);
     for (int i = 0; i < layout.size; ++i) {
@@ -109,11 +138,14 @@ struct CudaBatch::Impl {
     Check(cudaMemcpy(
               memory.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
           "copying the initial state");
+    // a copy from pageable memory may still be under way, and a stream of the caller's need not
+    // wait for it
+    Check(cudaDeviceSynchronize(), "copying the initial state");
   }
   ~Impl() {
-    const std::lock_guard lock(model_mutex);
-    if (model_owner == this) model_owner = nullptr;
-    cudaStreamDestroy(stream);
+    // the caller's stream may still be working on the memory that goes away
+    cudaStreamSynchronize(stream);
+    if (!options.stream) cudaStreamDestroy(stream);
   }
 
   float* At(Field field) const {
@@ -121,21 +153,11 @@ struct CudaBatch::Impl {
   }
 
   // Small and large workspaces: local memory is set aside for every thread the GPU can hold.
-  template <class Small, class Large>
-  void Launch(Small small, Large large, int num_envs, int substeps) {
-    const std::lock_guard lock(model_mutex);
-    if (model_owner != this) {
-      // whoever used the symbol before may still be running
-      Check(cudaDeviceSynchronize(), "waiting for the device");
-      Check(cudaMemcpyToSymbol(device_model, &step, sizeof step), "copying the model");
-      model_owner = this;
-    }
-    const KernelArgs args = {layout, memory.get(), stride, num_envs, substeps, options.step};
-    if (step.num_links <= 32 && step.num_contacts <= 64) {
-      small<<<stride / kBlock, kBlock, 0, stream>>>(args);
-    } else {
-      large<<<stride / kBlock, kBlock, 0, stream>>>(args);
-    }
+  template <class Kernel>
+  void Launch(Kernel* small_kernel, Kernel* large_kernel, int num_envs, int substeps) {
+    const KernelArgs args = {
+        layout, device_model.get(), memory.get(), stride, num_envs, substeps, options.step};
+    (small ? small_kernel : large_kernel)<<<stride / kBlock, kBlock, 0, stream>>>(args, parameter);
     Check(cudaGetLastError(), "launching a kernel");
   }
 
@@ -144,7 +166,10 @@ struct CudaBatch::Impl {
   const FieldLayout layout;
   const int stride;
   cudaStream_t stream = nullptr;
+  bool small = false;
   DeviceArray<float> memory;
+  DeviceArray<StepModel<float>> device_model;
+  ModelParameter parameter = {};
 };
 
 CudaBatch::CudaBatch(BatchModel model, int num_envs, const CudaBatchOptions& options)
@@ -211,12 +236,15 @@ void CudaBatch::SetBodies(int env,
 
 void CudaBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
-  impl_->Launch(
-      AdvanceKernel<32, 64>, AdvanceKernel<kMaxLinks, kMaxContacts>, num_envs(), substeps);
+  impl_->Launch(AdvanceKernel<32, 64, true>,
+                AdvanceKernel<kMaxLinks, kMaxContacts, false>,
+                num_envs(),
+                substeps);
 }
 
 void CudaBatch::UpdateKinematics() {
-  impl_->Launch(OutputsKernel<32, 64>, OutputsKernel<kMaxLinks, kMaxContacts>, num_envs(), 0);
+  impl_->Launch(
+      OutputsKernel<32, 64, true>, OutputsKernel<kMaxLinks, kMaxContacts, false>, num_envs(), 0);
 }
 
 void* CudaBatch::stream() const { return impl_->stream; }

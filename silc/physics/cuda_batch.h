@@ -9,11 +9,16 @@ namespace silc {
 
 struct CudaBatchOptions {
   int device = 0;
+  void* stream =
+      nullptr;  ///< a cudaStream_t of the caller's that outlives the batch; null: its own
   StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
 };
 
 /// The batch stepper on a GPU: one thread per robot, everything in device memory. Advance() and
 /// UpdateKinematics() return when the work is queued on stream(); Read() waits for it.
+///
+/// Advance() and UpdateKinematics() do nothing but launch kernels that carry the model with them:
+/// they can be captured in a CUDA graph, and batches of several models can be in flight at once.
 class CudaBatch final : public PhysicsBatch {
  public:
   /// Throws RunError when there is no usable GPU.
