@@ -45,14 +45,28 @@ if(SILC_WITH_TOOLS)
     INTERFACE_INCLUDE_DIRECTORIES ${SILC_MUJOCO_DIR}/include)
 endif()
 
+if(SILC_WITH_CUDA)
+  set(SILC_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures, as CMake's CUDA_ARCHITECTURES takes them")
+  set(CMAKE_CUDA_ARCHITECTURES ${SILC_CUDA_ARCHITECTURES})
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  # CMake 3.25 does not know that a newer nvcc can
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+endif()
+
 # LibTorch: the distribution's (CPU), or the one inside the user's Python:
 #   -DCMAKE_PREFIX_PATH=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
 # Its package sets flags for the whole directory; they are kept on a target of ours instead.
 set(SILC_HAS_TORCH OFF)
 if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
   set(_cxx_flags "${CMAKE_CXX_FLAGS}")
+  set(_cuda_flags "${CMAKE_CUDA_FLAGS}")
   find_package(Torch QUIET)
   set(CMAKE_CXX_FLAGS "${_cxx_flags}")
+  set(CMAKE_CUDA_FLAGS "${_cuda_flags}")
   if(NOT Torch_FOUND)
     message(STATUS "LibTorch was not found: silc is built without its trainer. Install libtorch-dev and "
                    "libopenblas0-pthread, or point CMAKE_PREFIX_PATH at one; -DSILC_WITH_TORCH=OFF says so quietly.")
