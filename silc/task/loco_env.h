@@ -23,7 +23,7 @@ struct LocoStep {
   std::span<const std::uint8_t> flag;  // (num_envs)             StepFlag
   std::span<const std::uint8_t>
       contact_mode;                 // (num_envs)             ContactMode, or kModeUnknown
-  std::span<const float> jacobian;  // (num_envs, 15, 29)     see kSampleJacobian; may be empty
+  std::span<const float> jacobian;  // (num_envs, 18, 29)     see kSampleJacobian; may be empty
 };
 
 /// The task on a batch of robots. Results depend on the config, the seed and the actions; not on

@@ -86,8 +86,9 @@ enum StepFlag : std::uint8_t {
 };
 
 /// Jacobians of one sample, row-major over the 29 joints: centre of mass 3, left hand 3, right hand
-/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular).
-inline constexpr int kSampleRows = 15;
+/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular),
+/// gravity in the pelvis frame 3 (E = ∂g_B/∂q).
+inline constexpr int kSampleRows = 18;
 inline constexpr int kSampleJacobian = kSampleRows * kTaskJoints;
 /// Contact mode of a sample, numbered as silc/stiffness/contact_mode.h; kModeUnknown for the first
 /// sample of an episode, whose kinematics are those of the state before the reset.
@@ -186,7 +187,8 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
 }
 
 /// (S5)'s ingredients for the sample: single support as the physics gives it; double support with
-/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM.
+/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM and
+/// gravity where it is.
 SILC_HD void FillSample(
     const TaskRobot& robot, const PhysicsView& view, int env, int mode, float* out) {
   const int nv = view.nv;
@@ -220,6 +222,24 @@ SILC_HD void FillSample(
       }
       out[(9 + row) * kTaskJoints + j] = value;
     }
+  }
+  // E = [g_B]× w_B per q̇; the base turns against the leg that stands
+  float quat[4], R[9];
+  for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
+  RotationOf(quat, R);
+  const float g_B[3] = {-R[6], -R[7], -R[8]};
+  for (int j = 0; j < kTaskJoints; ++j) {
+    float E[3] = {0, 0, 0};
+    if (!flight) {
+      float w_W[3], w_B[3];
+      for (int k = 0; k < 3; ++k) {
+        w_W[k] = -view.frame_jacobian(
+            env, 6 * nv * (kFrameLeftFoot + foot) + nv * (3 + k) + robot.dof[j]);
+      }
+      RotateBack(R, w_W, w_B);
+      Cross(g_B, w_B, E);
+    }
+    for (int k = 0; k < 3; ++k) out[(15 + k) * kTaskJoints + j] = E[k];
   }
 }
 
