@@ -2,15 +2,16 @@
 #include "silc/train/loco_vec_env.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
 #include "silc/train/loco_spec.h"
+#ifdef SILC_HAVE_CUDA
+#include "silc/train/cuda_vec_env.h"
+#endif
 
 namespace silc {
 namespace {
@@ -125,29 +126,8 @@ void LocoVecEnv::Step(const float* action,
 std::vector<std::pair<std::string, double>> LocoVecEnv::TakeMetrics() {
   const LocoStats stats = env_.TakeStats();
   score_ = LocoScore(stats);
-  LogDiverged();
+  diverged_log_.Write(env_.diverged());
   return LocoMetrics(stats, env_.config());
-}
-
-void LocoVecEnv::LogDiverged() {
-  const std::vector<DivergedRobot>& lost = env_.diverged();
-  if (logged_ == lost.size() || diverged_log_.empty()) return;
-  std::string text;
-  for (; logged_ < lost.size(); ++logged_) {
-    const DivergedRobot& d = lost[logged_];
-    const nlohmann::ordered_json line = {{"seed", d.seed},
-                                         {"env", d.env},
-                                         {"step", d.step},
-                                         {"fault", d.fault},
-                                         {"qpos", d.qpos},
-                                         {"qvel", d.qvel},
-                                         {"action", d.action}};
-    text += line.dump() + "\n";
-  }
-  std::FILE* file = std::fopen(diverged_log_.c_str(), "ab");
-  if (file == nullptr) throw RunError(diverged_log_ + ": cannot be written");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) throw RunError(diverged_log_ + ": cannot be written");
 }
 
 std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
@@ -155,6 +135,9 @@ std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
   if (backend == "batch" || backend == "mujoco") {
     return std::make_unique<LocoVecEnv>(std::move(options));
   }
+#ifdef SILC_HAVE_CUDA
+  if (backend == "cuda") return std::make_unique<CudaVecEnv>(std::move(options));
+#endif
   if (backend == "cuda") {
     throw ConfigError("--backend cuda: this build has no CUDA; configure with -DSILC_WITH_CUDA=ON");
   }
