@@ -11,15 +11,10 @@
 #include "silc/base/error.h"
 #include "silc/physics/cuda_batch.h"
 #include "silc/physics/cuda_kernels.h"
+#include "silc/physics/device_array.h"
 
 namespace silc {
 namespace {
-
-void Check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) {
-    throw RunError(std::string("CUDA: ") + what + ": " + cudaGetErrorString(status));
-  }
-}
 
 // values (count, width) to the rows of the given robots
 __global__ void ScatterKernel(
@@ -28,22 +23,6 @@ __global__ void ScatterKernel(
   if (k >= count * width) return;
   field[static_cast<long>(k % width) * stride + envs[k / width]] = values[k];
 }
-
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) {
-    Check(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T)),
-          "allocating device memory");
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  T* get() const { return data_; }
-
- private:
-  T* data_ = nullptr;
-};
 
 const CudaKernels* const kAllKernels[] = {
 #define SILC_CUDA_VARIANT(name) &name::kCudaKernels,
@@ -89,12 +68,12 @@ struct CudaBatch::Impl {
         offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
     launch->small = step.num_links <= 32 && step.num_contacts <= 64 && bytes <= kParameterModel;
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
-    Check(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
-          "copying the model");
-    Check(cudaMemset(profile.get(), 0, kNumProfile * sizeof(unsigned long long)), "clearing");
+    CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
+              "copying the model");
+    CudaCheck(cudaMemset(profile.get(), 0, kNumProfile * sizeof(unsigned long long)), "clearing");
     stream = static_cast<cudaStream_t>(opts.stream);
-    if (!stream) Check(cudaStreamCreate(&stream), "creating a stream");
-    Check(kernels.prepare(*launch), "preparing the kernels");
+    if (!stream) CudaCheck(cudaStreamCreate(&stream), "creating a stream");
+    CudaCheck(kernels.prepare(*launch), "preparing the kernels");
     const std::vector<double> row = DefaultRow(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size) * stride);
     for (int i = 0; i < layout.size; ++i) {
@@ -107,12 +86,13 @@ struct CudaBatch::Impl {
     std::fill(values.begin() + fault + num_envs,
               values.begin() + fault + stride,
               static_cast<float>(kFaultAbsurd));
-    Check(cudaMemcpy(
-              memory.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
-          "copying the initial state");
+    CudaCheck(
+        cudaMemcpy(
+            memory.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
+        "copying the initial state");
     // a copy from pageable memory may still be under way, and a stream of the caller's need not
     // wait for it
-    Check(cudaDeviceSynchronize(), "copying the initial state");
+    CudaCheck(cudaDeviceSynchronize(), "copying the initial state");
   }
   ~Impl() {
     // the caller's stream may still be working on the memory that goes away
@@ -139,7 +119,7 @@ struct CudaBatch::Impl {
 CudaBatch::CudaBatch(BatchModel model, int num_envs, const CudaBatchOptions& options)
     : PhysicsBatch(std::move(model), num_envs) {
   if (!CudaAvailable()) throw RunError("no CUDA device found; run with --backend cpu");
-  Check(cudaSetDevice(options.device), "choosing the device");
+  CudaCheck(cudaSetDevice(options.device), "choosing the device");
   impl_ = std::make_unique<Impl>(model_, num_envs, options);
 }
 
@@ -154,7 +134,7 @@ void CudaBatch::Read(Field field, std::span<float> values) {
   SILC_CHECK(values.size() == static_cast<std::size_t>(num_envs()) * w);
   std::vector<float> columns(static_cast<std::size_t>(w) * stride);
   Synchronize();
-  Check(
+  CudaCheck(
       cudaMemcpy(
           columns.data(), impl_->At(field), columns.size() * sizeof(float), cudaMemcpyDeviceToHost),
       "reading a field");
@@ -173,20 +153,20 @@ void CudaBatch::Write(Field field, std::span<const int> envs, std::span<const fl
   if (count * w == 0) return;
   const DeviceArray<int> device_envs(count);
   const DeviceArray<float> device_values(values.size());
-  Check(
+  CudaCheck(
       cudaMemcpyAsync(
           device_envs.get(), envs.data(), envs.size_bytes(), cudaMemcpyHostToDevice, impl_->stream),
       "writing a field");
-  Check(cudaMemcpyAsync(device_values.get(),
-                        values.data(),
-                        values.size_bytes(),
-                        cudaMemcpyHostToDevice,
-                        impl_->stream),
-        "writing a field");
+  CudaCheck(cudaMemcpyAsync(device_values.get(),
+                            values.data(),
+                            values.size_bytes(),
+                            cudaMemcpyHostToDevice,
+                            impl_->stream),
+            "writing a field");
   constexpr int kThreads = 256;
   ScatterKernel<<<(count * w + kThreads - 1) / kThreads, kThreads, 0, impl_->stream>>>(
       impl_->At(field), impl_->stride, device_envs.get(), device_values.get(), count, w);
-  Check(cudaGetLastError(), "writing a field");
+  CudaCheck(cudaGetLastError(), "writing a field");
   Synchronize();  // the caller's memory and the two arrays go away
 }
 
@@ -201,28 +181,28 @@ void CudaBatch::SetBodies(int env,
 void CudaBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
   impl_->launch->args.substeps = substeps;
-  Check(impl_->kernels.advance(*impl_->launch, impl_->stream), "launching a kernel");
+  CudaCheck(impl_->kernels.advance(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
 void CudaBatch::UpdateKinematics() {
-  Check(impl_->kernels.outputs(*impl_->launch, impl_->stream), "launching a kernel");
+  CudaCheck(impl_->kernels.outputs(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
 std::vector<unsigned long long> CudaBatch::Profile() {
   std::vector<unsigned long long> values(kNumProfile);
   Synchronize();
-  Check(cudaMemcpy(values.data(),
-                   impl_->profile.get(),
-                   values.size() * sizeof(unsigned long long),
-                   cudaMemcpyDeviceToHost),
-        "reading the profile");
+  CudaCheck(cudaMemcpy(values.data(),
+                       impl_->profile.get(),
+                       values.size() * sizeof(unsigned long long),
+                       cudaMemcpyDeviceToHost),
+            "reading the profile");
   return values;
 }
 
 void* CudaBatch::stream() const { return impl_->stream; }
 
 void CudaBatch::Synchronize() {
-  Check(cudaStreamSynchronize(impl_->stream), "running the physics");
+  CudaCheck(cudaStreamSynchronize(impl_->stream), "running the physics");
 }
 
 }  // namespace silc

@@ -15,6 +15,7 @@
 
 #include "silc/base/rng.h"
 #include "silc/physics/cuda_batch.h"
+#include "silc/physics/device_array.h"
 #include "silc/physics/test_models.h"
 
 namespace silc {
@@ -197,6 +198,41 @@ bool CheckIndependence(const mjModel& m, mjData* d, int robots, const std::strin
   return same && place;
 }
 
+/// A captured graph does what the calls did, on a stream of the caller's.
+bool CheckGraph(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+  const BatchModel model = CompileBatchModel(m, Outputs());
+  const Crowd crowd = MakeCrowd(m, d, -1, robots);
+  cudaStream_t stream;
+  CudaCheck(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  bool same = true;
+  {
+    CudaBatch direct(model, robots, {.kernel = kernel});
+    CudaBatch captured(model, robots, {.kernel = kernel, .stream = stream});
+    Equip(&direct, crowd);
+    Equip(&captured, crowd);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CudaCheck(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capturing");
+    captured.Advance(4);
+    captured.UpdateKinematics();
+    CudaCheck(cudaStreamEndCapture(stream, &graph), "capturing");
+    CudaCheck(cudaGraphInstantiate(&exec, graph, 0), "making a graph");
+    for (int k = 0; k < 5; ++k) {
+      CudaCheck(cudaGraphLaunch(exec, stream), "launching a graph");
+      direct.Advance(4);
+      direct.UpdateKinematics();
+    }
+    for (const Field field : {Field::kQpos, Field::kQacc, Field::kCom, Field::kFrameJacobian}) {
+      same &= All(&direct, field) == All(&captured, field);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+  }
+  cudaStreamDestroy(stream);
+  std::printf("{\"name\":\"physics.cuda_graph\",\"ok\":%s}\n", same ? "true" : "false");
+  return same;
+}
+
 /// Steps per second; the crowd is that of the CPU's benchmark.
 void Bench(const BatchModel& model,
            const Crowd& crowd,
@@ -313,6 +349,7 @@ int Main(int argc, char** argv) {
       std::printf("# %s, friction loss %g\n", kernel.c_str(), friction);
       ok &= CheckStep(*m, d.get(), robots, kernel);
       ok &= CheckIndependence(*m, d.get(), robots, kernel);
+      ok &= CheckGraph(*m, d.get(), robots, kernel);
       if (bench) Bench(model, crowd, m->nq, friction, kernel, 1);
     }
     if (bench) Bench(model, crowd, m->nq, friction, kernels[0], 0);
