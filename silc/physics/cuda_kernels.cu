@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/physics/cuda_kernels.h"
 
+#include <cstdlib>
+
 #include "silc/physics/robot_data.h"
 
 #ifndef SILC_CUDA_TEAM
@@ -132,6 +134,13 @@ int SharedBytes(const CudaLaunch& l) {
 }
 
 cudaError_t Prepare(const CudaLaunch& l) {
+  const char* carveout = std::getenv("SILC_CARVEOUT");
+  if (carveout) {
+    const cudaError_t status = cudaFuncSetAttribute(l.small ? kAdvanceSmall : kAdvanceLarge,
+                                                    cudaFuncAttributePreferredSharedMemoryCarveout,
+                                                    std::atoi(carveout));
+    if (status != cudaSuccess) return status;
+  }
   return cudaFuncSetAttribute(l.small ? kAdvanceSmall : kAdvanceLarge,
                               cudaFuncAttributeMaxDynamicSharedMemorySize,
                               SharedBytes(l));

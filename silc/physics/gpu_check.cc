@@ -353,6 +353,14 @@ int Main(int argc, char** argv) {
       if (bench) Bench(model, crowd, m->nq, friction, kernel, 1);
     }
     if (bench) Bench(model, crowd, m->nq, friction, kernels[0], 0);
+    if (bench && friction == 0) {
+      for (const char* carveout : {"0", "15", "30", "50", "100"}) {
+        std::printf("# shared memory carve-out %s %%\n", carveout);
+        setenv("SILC_CARVEOUT", carveout, 1);
+        Bench(model, crowd, m->nq, friction, kernels[0], 1);
+      }
+      unsetenv("SILC_CARVEOUT");
+    }
   }
   return ok ? 0 : 1;
 }

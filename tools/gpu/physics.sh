@@ -62,15 +62,19 @@ gzip -f "$out"/*.csv 2>/dev/null || true
 # a short table: kernel, friction loss, refinement, M steps/s by number of robots
 python3 - "$out/physics.txt" <<'PYTHON' | tee "$out/table.txt"
 import json, sys
-rows = {}
+rows, carveout = {}, ""
 for line in open(sys.argv[1]):
     if line.startswith('{"name":"physics.steps_per_s"'):
         r = json.loads(line)
-        rows.setdefault((r["kernel"], r["friction_loss"], r["refine"]), []).append(
+        rows.setdefault((r["kernel"], r["friction_loss"], r["refine"], carveout), []).append(
             "%6.1f%s" % (r["value"] / 1e6, "!" if r["faults"] else " "))
-    elif '"ok":false' in line or '":false' in line:
+    elif "carve-out" in line:
+        carveout = line.split("carve-out")[1].strip()
+    elif line.startswith("# "):
+        carveout = ""
+    elif '":false' in line:
         print(line.strip())
 for key, values in rows.items():
-    print("%-16s loss %.1f refine %d  %s" % (*key, " ".join(values)))
+    print("%-16s loss %.1f refine %d %-5s %s" % (*key, " ".join(values)))
 PYTHON
 exit $status
