@@ -75,7 +75,14 @@ SILC_HD_NOINLINE void ComputeOutputs(
   // poses of all links; the mass and first moment of their subtrees in G
   LinkFrame<Real> frame = {};
   for (int b = 0; b < model.num_links; ++b) {
-    PlaceLink<Real>(model, robot, b, b - 1, work, &frame);
+    PlaceLink<Real>(model,
+                    robot,
+                    b,
+                    b - 1,
+                    robot.qpos[model.link[b].qpos],
+                    robot.qvel[model.link[b].dof],
+                    work,
+                    &frame);
     work.frame[b] = frame;
     const int k = 10 * b;
     RigidInertia<Real>& G = work.link[b].G;

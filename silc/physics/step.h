@@ -176,6 +176,8 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
                        const RobotData<Real>& robot,
                        int b,
                        int held,
+                       Real position,
+                       Real qd,
                        Work& work,
                        LinkFrame<Real>* at) {
   const Real zero(0);
@@ -228,7 +230,7 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
     }
   }
   LinkWork<Real>& w = work.link[b];
-  const Real q = robot.qpos[link.qpos] - Real(link.q0), qd = robot.qvel[link.dof];
+  const Real q = position - Real(link.q0);
   if (link.joint == JointKind::kHinge) {
     Real s, c;
     SinCos(q, &s, &c);
@@ -251,55 +253,114 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
   frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
 }
 
-/// (D2) Poses, velocities, bias forces and servo torques, root to leaves.
+/// What a link reads of the robot's memory. Read at once and ahead of its use: on a GPU every read
+/// is a wait of hundreds of cycles.
+template <class Real>
+struct LinkInputs {
+  Real q, qd, armature, target, previous_target, kp, kd, feedforward;
+  Real inertia[10];
+};
+template <class Real, class T>
+SILC_HD LinkInputs<Real> ReadLink(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
+  const LinkConstants<T>& link = model.link[b];
+  LinkInputs<Real> in;
+  in.q = robot.qpos[link.qpos];
+  in.qd = robot.qvel[link.dof];
+  in.armature = robot.armature[b];
+  if (link.actuator >= 0) {
+    const int u = link.actuator;
+    in.target = robot.target[u];
+    in.previous_target = robot.previous_target[u];
+    in.kp = robot.kp[u];
+    in.kd = robot.kd[u];
+    in.feedforward = robot.feedforward[u];
+  }
+  SILC_UNROLL
+  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia[10 * b + i];
+  return in;
+}
+
+/// (D8) The row of a joint at its limit, and the reference of friction loss.
+template <class Real, class Work, class T>
+SILC_HD void FindLimit(
+    const StepModel<T>& model, int b, Real q, Real qd, MaskOf<Real> awake, Work& work) {
+  const Real zero(0), one(1);
+  const LinkConstants<T>& link = model.link[b];
+  LinkWork<Real>& w = work.link[b];
+  work.at_limit[b] = 0;
+  if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * qd;
+  if (!link.limited) return;
+  const Real above = q - Real(link.low), below = Real(link.high) - q;
+  const Real pos = Min(above, below) - Real(link.limit.margin);
+  const MaskOf<Real> at_limit = awake & (pos < zero);
+  if (!Any(at_limit)) return;
+  const Real sign = Select(above < below, one, -one);
+  const Real imp = Impedance<Real>(link.limit, pos);
+  w.limit_sign = sign;
+  w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
+  w.limit_ref = -Real(link.limit.B) * sign * qd - Real(link.limit.K) * imp * pos;
+  work.at_limit[b] = 1;
+  work.limit_links[work.num_limits++] = b;
+}
+
+/// (D2) Poses, velocities, bias forces, servo torques and limits, root to leaves.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
                                  const RobotData<Real>& robot,
                                  int substep,
                                  Work& work) {
-  const Real zero(0);
-  const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
   using Team = typename Work::Team;
+  const Real zero(0);
+  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
+  const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
   LinkFrame<Real> frame = {};  // carried down a chain
   int held = -1;
+  work.num_limits = 0;
+  LinkInputs<Real> ahead;
+  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadLink(model, robot, Team::Own(0));
   for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    PlaceLink<Real>(model, robot, b, held, work, &frame);
+    LinkInputs<Real> in;
+    if (Team::kReadAhead) {
+      in = ahead;
+      if (walk.More()) ahead = ReadLink(model, robot, walk.Peek());
+    } else {
+      in = ReadLink(model, robot, b);
+    }
+    PlaceLink<Real>(model, robot, b, held, in.q, in.qd, work, &frame);
     Team::PutFrame(b, frame);
     w.tau = zero;
     w.damping = Real(link.damping);
-    w.diagonal = robot.armature[b];
+    w.diagonal = in.armature;
+    work.at_limit[b] = 0;
     if (link.joint != JointKind::kFree) {
-      const Real q = robot.qpos[link.qpos], qd = robot.qvel[link.dof];
       // passive forces, and the servo (S1)
-      w.tau = Real(link.stiffness) * (Real(link.spring_ref) - q) - Real(link.damping) * qd;
+      w.tau = Real(link.stiffness) * (Real(link.spring_ref) - in.q) - Real(link.damping) * in.qd;
       if (link.actuator >= 0) {
         const int u = link.actuator;
         const Real low(model.actuator[u].low), high(model.actuator[u].high);
-        const Real target = Select(delayed, robot.previous_target[u], robot.target[u]);
-        const Real kd = robot.kd[u];
-        const Real wish = robot.kp[u] * (target - q) - kd * qd + robot.feedforward[u];
+        const Real target = Select(delayed, in.previous_target, in.target);
+        const Real wish = in.kp * (target - in.q) - in.kd * in.qd + in.feedforward;
         const Real torque = Clamp(wish, low, high);
         robot.torque[u] = torque;
         w.tau = w.tau + torque;
         // a saturated servo does not answer to velocity
         if (model.implicit_kd) {
-          w.damping = w.damping + Select((low < wish) & (wish < high), kd, zero);
+          w.damping = w.damping + Select((low < wish) & (wish < high), in.kd, zero);
         }
       }
+      FindLimit<Real>(model, b, in.q, in.qd, awake, work);
     }
     if (link.keep_frame) work.frame[b] = frame;
 
     // inertia about O in world axes, and the force that `bias` takes
-    const int k = 10 * b;
-    const Real m = robot.inertia[k];
-    const Vec3<Real> c = frame.p + frame.R.col[0] * robot.inertia[k + 1] +
-                         frame.R.col[1] * robot.inertia[k + 2] +
-                         frame.R.col[2] * robot.inertia[k + 3];
-    const Real Ixx = robot.inertia[k + 4], Iyy = robot.inertia[k + 5], Izz = robot.inertia[k + 6],
-               Ixy = robot.inertia[k + 7], Ixz = robot.inertia[k + 8], Iyz = robot.inertia[k + 9];
+    const Real m = in.inertia[0];
+    const Vec3<Real> c = frame.p + frame.R.col[0] * in.inertia[1] + frame.R.col[1] * in.inertia[2] +
+                         frame.R.col[2] * in.inertia[3];
+    const Real Ixx = in.inertia[4], Iyy = in.inertia[5], Izz = in.inertia[6], Ixy = in.inertia[7],
+               Ixz = in.inertia[8], Iyz = in.inertia[9];
     const Vec3<Real>&x = frame.R.col[0], &y = frame.R.col[1], &z = frame.R.col[2];
     const Vec3<Real> Rx = x * Ixx + y * Ixy + z * Ixz;  // columns of R I
     const Vec3<Real> Ry = x * Ixy + y * Iyy + z * Iyz;
@@ -349,8 +410,10 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
                                    Work& work) {
   const Real zero(0), one(1);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
+  const Real friction = robot.friction_scale[0];
   using Team = typename Work::Team;
-  int n = 0;
+  int n = 0, root_at_hand = -1;
+  Vec3<Real> p_WO = {zero, zero, zero}, v_WO = {zero, zero, zero};
   for (int own = 0; own < Team::NumOwn(model); ++own) {
     const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
@@ -361,13 +424,15 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
 
     // O in W and its velocity
     const LinkConstants<T>& root = model.link[link.root];
-    Vec3<Real> p_WO, v_WO;
-    if (root.joint == JointKind::kFree) {
-      p_WO = {robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]};
-      v_WO = {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]};
-    } else {
-      p_WO = {Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])};
-      v_WO = {zero, zero, zero};
+    if (link.root != root_at_hand) {
+      root_at_hand = link.root;
+      if (root.joint == JointKind::kFree) {
+        p_WO = {robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]};
+        v_WO = {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]};
+      } else {
+        p_WO = {Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])};
+        v_WO = {zero, zero, zero};
+      }
     }
     const Vec3<Real> p_WL = p_WO + frame.p;
 
@@ -405,8 +470,7 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
         t1 = Select<Real>(defined, flat * scale, t1);
         t2 = Cross(normal, t1);
       }
-      const Real scale = robot.friction_scale[0];
-      const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
+      const Real mu1 = Real(point.mu1) * friction, mu2 = Real(point.mu2) * friction;
       t1 = t1 * mu1;
       t2 = t2 * mu2;
       c.mu1 = mu1;
@@ -439,35 +503,6 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
     work.active_end[b] = n;
   }
   work.num_active = n;
-}
-
-/// (D8) Rows of joints at their limits, and the reference of friction loss.
-template <class Real, class Work, class T>
-SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
-  const Real zero(0), one(1);
-  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  work.num_limits = 0;
-  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
-    const int b = Work::Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    LinkWork<Real>& w = work.link[b];
-    work.at_limit[b] = 0;
-    if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * robot.qvel[link.dof];
-    if (!link.limited) continue;
-    const Real q = robot.qpos[link.qpos];
-    const Real above = q - Real(link.low), below = Real(link.high) - q;
-    const Real pos = Min(above, below) - Real(link.limit.margin);
-    const MaskOf<Real> at_limit = awake & (pos < zero);
-    if (!Any(at_limit)) continue;
-    const Real sign = Select(above < below, one, -one);
-    const Real imp = Impedance<Real>(link.limit, pos);
-    w.limit_sign = sign;
-    w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
-    w.limit_ref =
-        -Real(link.limit.B) * sign * robot.qvel[link.dof] - Real(link.limit.K) * imp * pos;
-    work.at_limit[b] = 1;
-    work.limit_links[work.num_limits++] = b;
-  }
 }
 
 /// Marks the links with a row that can push back somewhere in their subtree, per lane.
@@ -899,9 +934,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   }
 }
 
-/// Forces of the rows at the solution.
+/// Forces of the rows at the solution, of contacts and of joints.
 template <class Real, class Work, class T>
-SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
+SILC_HD void ConstraintForces(const StepModel<T>& model, bool joints, Work& work) {
   const Real zero(0);
   for (int k = 0; k < work.num_active; ++k) {
     ContactWork<Real>& c = work.contact[k];
@@ -917,7 +952,7 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     const Vec3<Real> none = {zero, zero, zero};
     c.force = Select<Real>(touching, force, none);
   }
-  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
+  for (int own = 0; joints && own < Work::Team::NumOwn(model); ++own) {
     const int b = Work::Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
@@ -1035,7 +1070,6 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   Kinematics<Real>(model, robot, substep, work);
   clock.Charge(kStageKinematics);
   FindContacts<Real>(model, robot, work);
-  FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work.idle_trunk, work);
@@ -1047,10 +1081,10 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   }
   clock.Charge(kStageNewton);
   Accelerate<Real>(model, false, work);
-  ConstraintForces<Real>(model, work);
+  ConstraintForces<Real>(model, true, work);
   if (options.refine) {
     Refine<Real>(model, work);
-    ConstraintForces<Real>(model, work);
+    ConstraintForces<Real>(model, model.implicit_damping, work);
   }
   clock.Charge(kStageRefine);
   if (counts) {

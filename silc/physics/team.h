@@ -47,10 +47,13 @@ struct RowSums {
 };
 
 struct Solo {
+  static constexpr bool kReadAhead = false;  // a CPU does it by itself
   /// Links in an order in which parents come first; those before `trunk` before those after it.
   struct Walk {
     int link, end;
     SILC_HD bool Next() { return ++link < end; }
+    SILC_HD bool More() const { return link + 1 < end; }
+    SILC_HD int Peek() const { return link + 1; }
   };
   struct ListWalk {
     const int* list;
@@ -132,6 +135,7 @@ struct Solo {
 /// team (the plan, then numbers), Meet(), MeetAny(). Numbers of neighbouring robots are neighbours.
 template <class Place>
 struct Team {
+  static constexpr bool kReadAhead = true;
   SILC_HD static const TeamPlan& Plan() {
     return *reinterpret_cast<const TeamPlan*>(Place::Memory());
   }
@@ -149,6 +153,8 @@ struct Team {
       link = list[i];
       return true;
     }
+    SILC_HD bool More() const { return i + 1 < end; }
+    SILC_HD int Peek() const { return list[i + 1]; }
   };
   struct WalkUp {
     const signed char* own;
