@@ -579,6 +579,31 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
   p->ang = p->ang - Cross(c.r, g);
 }
 
+/// What an elimination reads of a link, and what a pass down the eliminated tree reads; ahead of
+/// their use where Team::kReadAhead.
+template <class Real>
+struct LinkTerms {
+  Spatial<Real> S;
+  RigidInertia<Real> G;
+  Spatial<Real> f;
+  Real tau, diagonal;
+};
+template <class Real, class Work>
+SILC_HD LinkTerms<Real> ReadTerms(const Work& work, int b) {
+  const LinkWork<Real>& w = work.link[b];
+  return {w.S, w.G, w.f, w.tau, w.diagonal};
+}
+template <class Real>
+struct LinkFactor {
+  Spatial<Real> S, U;
+  Real D, inv_D, u, x;
+};
+template <class Real, class Work>
+SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
+  const LinkWork<Real>& w = work.link[b];
+  return {w.S, w.U, w.D, w.inv_D, w.u, w.x};
+}
+
 /// (D4) Eliminates joints from the leaves to the root for the links in `list` (parents first, the
 /// `trunk` ones before the others, and every child of a listed link is listed or already
 /// eliminated). One function for all uses: the same machine code gives the same bits, on which the
@@ -591,18 +616,27 @@ SILC_HD_NOINLINE void Eliminate(
   ArticulatedInertia<Real> A;
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
+  LinkTerms<Real> ahead = {};
+  if (Team::kReadAhead && count > 0) ahead = ReadTerms<Real>(work, list[count - 1]);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    if (link.num_children == 1 && carried == link.first_child) {
-      AddTo(&A, w.G);
-      p = p + w.f;
+    LinkTerms<Real> own;
+    if (Team::kReadAhead) {
+      own = ahead;
+      if (i > 0) ahead = ReadTerms<Real>(work, list[i - 1]);
     } else {
-      A = Widen(w.G);
-      p = w.f;
+      own = ReadTerms<Real>(work, b);
+    }
+    if (link.num_children == 1 && carried == link.first_child) {
+      AddTo(&A, own.G);
+      p = p + own.f;
+    } else {
+      A = Widen(own.G);
+      p = own.f;
       for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
         if (Team::Remote(child)) {
           Team::AddPort(child, &A, &p);
@@ -613,7 +647,7 @@ SILC_HD_NOINLINE void Eliminate(
       }
     }
 
-    Real diagonal = w.diagonal, tau = w.tau;
+    Real diagonal = own.diagonal, tau = own.tau;
     if (stage == Stage::kNewton) {
       for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
         AddContactRows(work.contact[k], &A, &p);
@@ -654,10 +688,10 @@ SILC_HD_NOINLINE void Eliminate(
       carried = -1;
       continue;
     }
-    const Spatial<Real> U = A * w.S;
-    const Real D = Dot(w.S, U) + diagonal;
+    const Spatial<Real> U = A * own.S;
+    const Real D = Dot(own.S, U) + diagonal;
     const Real inv_D = one / D;
-    const Real u = (tau - Dot(w.S, p)) * inv_D;
+    const Real u = (tau - Dot(own.S, p)) * inv_D;
     w.U = U;
     w.D = D;
     w.inv_D = inv_D;
@@ -780,21 +814,30 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
     RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
     held = -1;
+    LinkFactor<Real> ahead = {};
+    if (Team::kReadAhead && num_live > 0) ahead = ReadFactor<Real>(work, live[0]);
     for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
+      LinkFactor<Real> factor;
+      if (Team::kReadAhead) {
+        factor = ahead;
+        if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
+      } else {
+        factor = ReadFactor<Real>(work, b);
+      }
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
         dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
       } else {
         motion = ParentMotion<Real>(model, b, held, motion, work);
-        const Real x = w.x, answer = w.u - w.inv_D * Dot(w.U, motion.a);
-        const Real x_new = w.u - w.inv_D * Dot(w.U, motion.a_new);
-        const Real miss = answer - x;
-        dHd += Select(work.live[b], miss * miss * w.D, zero);
-        motion.a = motion.a + w.S * x;
-        motion.a_new = motion.a_new + w.S * x_new;
+        const Real answer = factor.u - factor.inv_D * Dot(factor.U, motion.a);
+        const Real x_new = factor.u - factor.inv_D * Dot(factor.U, motion.a_new);
+        const Real miss = answer - factor.x;
+        dHd += Select(work.live[b], miss * miss * factor.D, zero);
+        motion.a = motion.a + factor.S * factor.x;
+        motion.a_new = motion.a_new + factor.S * x_new;
         w.x_new = x_new;
       }
       KeepMotion<Real>(model, b, motion, work);
@@ -977,16 +1020,26 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
   using Team = typename Work::Team;
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
+  LinkFactor<Real> ahead = {};
+  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadFactor<Real>(work, Team::Own(0));
   for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
+    LinkFactor<Real> factor;
+    if (Team::kReadAhead) {
+      factor = ahead;
+      if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
+    } else {
+      factor = ReadFactor<Real>(work, b);
+    }
     const MaskOf<Real> live = all_idle ? never : work.live[b];
     if (model.link[b].joint == JointKind::kFree) {
       motion.a = Select<Real>(live, w.a, w.a_new);
     } else {
       motion = ParentMotion<Real>(model, b, held, motion, work);
-      w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, motion.a));
-      motion.a = motion.a + w.S * w.x;
+      const Real x = Select(live, factor.x, factor.u - factor.inv_D * Dot(factor.U, motion.a));
+      motion.a = motion.a + factor.S * x;
+      w.x = x;
     }
     w.a = motion.a;
     Team::PutMotion(b, motion.a);
@@ -1037,17 +1090,26 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   }
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
+  LinkFactor<Real> ahead = {};
+  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadFactor<Real>(work, Team::Own(0));
   for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
+    LinkFactor<Real> factor;
+    if (Team::kReadAhead) {
+      factor = ahead;
+      if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
+    } else {
+      factor = ReadFactor<Real>(work, b);
+    }
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
       motion = ParentMotion<Real>(model, b, held, motion, work);
-      const Real dx = w.u - w.inv_D * Dot(w.U, motion.a_new);
-      const Real x = Select(work.solved, w.x + dx, w.x);
-      motion.a_new = motion.a_new + w.S * dx;
-      motion.a = motion.a + w.S * x;
+      const Real dx = factor.u - factor.inv_D * Dot(factor.U, motion.a_new);
+      const Real x = Select(work.solved, factor.x + dx, factor.x);
+      motion.a_new = motion.a_new + factor.S * dx;
+      motion.a = motion.a + factor.S * x;
       w.x = x;
     }
     w.a = motion.a;
