@@ -316,19 +316,14 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   LinkFrame<Real> frame = {};  // carried down a chain
   int held = -1;
   work.num_limits = 0;
-  LinkInputs<Real> ahead;
-  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadLink(model, robot, Team::Own(0));
-  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+  const auto read = [&](int b) { return ReadLink(model, robot, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkInputs<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    LinkInputs<Real> in;
-    if (Team::kReadAhead) {
-      in = ahead;
-      if (walk.More()) ahead = ReadLink(model, robot, walk.Peek());
-    } else {
-      in = ReadLink(model, robot, b);
-    }
+    const LinkInputs<Real> in = reader.Take(read, b, walk.Peek());
     PlaceLink<Real>(model, robot, b, held, in.q, in.qd, work, &frame);
     Team::PutFrame(b, frame);
     w.tau = zero;
@@ -616,21 +611,15 @@ SILC_HD_NOINLINE void Eliminate(
   ArticulatedInertia<Real> A;
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
-  LinkTerms<Real> ahead = {};
-  if (Team::kReadAhead && count > 0) ahead = ReadTerms<Real>(work, list[count - 1]);
+  const auto read = [&](int b) { return ReadTerms<Real>(work, b); };
+  Reader<LinkTerms<Real>, Team::kReadAhead> reader(read, count > 0 ? list[count - 1] : -1);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    LinkTerms<Real> own;
-    if (Team::kReadAhead) {
-      own = ahead;
-      if (i > 0) ahead = ReadTerms<Real>(work, list[i - 1]);
-    } else {
-      own = ReadTerms<Real>(work, b);
-    }
+    const LinkTerms<Real> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
     if (link.num_children == 1 && carried == link.first_child) {
       AddTo(&A, own.G);
       p = p + own.f;
@@ -814,18 +803,13 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
     RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
     held = -1;
-    LinkFactor<Real> ahead = {};
-    if (Team::kReadAhead && num_live > 0) ahead = ReadFactor<Real>(work, live[0]);
-    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
+    const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+    auto walk = Team::Down(live, num_live, work.live_trunk);
+    Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+    for (; walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
-      LinkFactor<Real> factor;
-      if (Team::kReadAhead) {
-        factor = ahead;
-        if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
-      } else {
-        factor = ReadFactor<Real>(work, b);
-      }
+      const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
@@ -1020,18 +1004,13 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
   using Team = typename Work::Team;
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
-  LinkFactor<Real> ahead = {};
-  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadFactor<Real>(work, Team::Own(0));
-  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    LinkFactor<Real> factor;
-    if (Team::kReadAhead) {
-      factor = ahead;
-      if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
-    } else {
-      factor = ReadFactor<Real>(work, b);
-    }
+    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
     const MaskOf<Real> live = all_idle ? never : work.live[b];
     if (model.link[b].joint == JointKind::kFree) {
       motion.a = Select<Real>(live, w.a, w.a_new);
@@ -1090,18 +1069,13 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   }
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
-  LinkFactor<Real> ahead = {};
-  if (Team::kReadAhead && Team::NumOwn(model) > 0) ahead = ReadFactor<Real>(work, Team::Own(0));
-  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    LinkFactor<Real> factor;
-    if (Team::kReadAhead) {
-      factor = ahead;
-      if (walk.More()) ahead = ReadFactor<Real>(work, walk.Peek());
-    } else {
-      factor = ReadFactor<Real>(work, b);
-    }
+    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {

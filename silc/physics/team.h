@@ -46,14 +46,30 @@ struct RowSums {
   }
 };
 
+/// Reads what a pass needs of a link, one link ahead of its use if told so.
+template <class Value, bool kAhead>
+struct Reader {
+  Value ahead;
+  template <class Read>
+  SILC_HD Reader(const Read& read, int first) {
+    if (kAhead && first >= 0) ahead = read(first);
+  }
+  template <class Read>
+  SILC_HD Value Take(const Read& read, int link, int next) {
+    if (!kAhead) return read(link);
+    const Value value = ahead;
+    if (next >= 0) ahead = read(next);
+    return value;
+  }
+};
+
 struct Solo {
   static constexpr bool kReadAhead = false;  // a CPU does it by itself
-  /// Links in an order in which parents come first; those before `trunk` before those after it.
+  /// Own links, parents first, the trunk before the branches. Peek() is the link to come, −1: none.
   struct Walk {
     int link, end;
     SILC_HD bool Next() { return ++link < end; }
-    SILC_HD bool More() const { return link + 1 < end; }
-    SILC_HD int Peek() const { return link + 1; }
+    SILC_HD int Peek() const { return link + 1 < end ? link + 1 : -1; }
   };
   struct ListWalk {
     const int* list;
@@ -63,6 +79,7 @@ struct Solo {
       link = list[i];
       return true;
     }
+    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     int link;
@@ -153,8 +170,7 @@ struct Team {
       link = list[i];
       return true;
     }
-    SILC_HD bool More() const { return i + 1 < end; }
-    SILC_HD int Peek() const { return list[i + 1]; }
+    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     const signed char* own;
