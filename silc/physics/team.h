@@ -49,7 +49,7 @@ struct RowSums {
 /// Reads what a pass needs of a link, one link ahead of its use if told so.
 template <class Value, bool kAhead>
 struct Reader {
-  Value ahead;
+  Value ahead = {};
   template <class Read>
   SILC_HD Reader(const Read& read, int first) {
     if (kAhead && first >= 0) ahead = read(first);
