@@ -107,6 +107,9 @@ struct LinkWork {
   // limit and friction-loss rows
   Real limit_D, limit_sign, limit_ref, friction_ref;
   Real constraint_force;
+  // what the balance of forces lacks at the solution, of the link alone and along its joint
+  Spatial<Real> missing;
+  Real joint_missing;
 };
 
 template <class Real>
@@ -121,6 +124,10 @@ struct ContactWork {
   Vec3<Real> force;     // on the link, in W
 };
 
+/// Of a link or a contact.
+using Index = unsigned char;
+static_assert(kMaxLinks < 256 && kMaxContacts < 256);
+
 template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts, class Crew = Solo>
 struct Workspace {
   using Team = Crew;
@@ -132,13 +139,13 @@ struct Workspace {
   ContactWork<Real> contact[kContacts];
   MaskOf<Real> live[kLinks];
   int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
-  int first_active[kLinks], active_end[kLinks];
+  Index first_active[kLinks], active_end[kLinks];
   // the thread's own links, parents before children, the trunk first: live in some lane, the others
-  int live_links[kLinks], num_live, live_trunk;
-  int idle_links[kLinks], num_idle, idle_trunk;
-  int all_links[kLinks];
-  int limit_links[kLinks], num_limits;  // links with the joint at its limit in some lane
-  unsigned char at_limit[kLinks];
+  Index live_links[kLinks], idle_links[kLinks], all_links[kLinks];
+  int num_live, live_trunk, num_idle, idle_trunk;
+  Index limit_links[kLinks];
+  int num_limits;  // links with the joint at its limit in some lane
+  Index at_limit[kLinks];
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
@@ -300,10 +307,110 @@ SILC_HD void FindLimit(
   w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
   w.limit_ref = -Real(link.limit.B) * sign * qd - Real(link.limit.K) * imp * pos;
   work.at_limit[b] = 1;
-  work.limit_links[work.num_limits++] = b;
+  work.limit_links[work.num_limits++] = static_cast<Index>(b);
 }
 
-/// (D2) Poses, velocities, bias forces, servo torques and limits, root to leaves.
+/// The point O of a tree in W, its velocity, and the factor on friction.
+template <class Real>
+struct Ground {
+  Vec3<Real> p_WO, v_WO;
+  Real friction;
+};
+template <class Real, class T>
+SILC_HD Ground<Real> ReadGround(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
+  const Real zero(0);
+  const LinkConstants<T>& root = model.link[b];
+  if (root.joint == JointKind::kFree) {
+    return {{robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]},
+            {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]},
+            robot.friction_scale[0]};
+  }
+  return {{Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])},
+          {zero, zero, zero},
+          robot.friction_scale[0]};
+}
+
+/// (D6) Points of a link's spheres, capsules and boxes below their plane's margin, with frame,
+/// regulariser and reference acceleration. Adds those that touch in some lane.
+template <class Real, class Work, class T>
+SILC_HD void FindContacts(const StepModel<T>& model,
+                          int b,
+                          const LinkFrame<Real>& frame,
+                          const Ground<Real>& ground,
+                          MaskOf<Real> awake,
+                          Work& work) {
+  const Real zero(0), one(1), friction = ground.friction;
+  const LinkConstants<T>& link = model.link[b];
+  const Vec3<Real> p_WL = ground.p_WO + frame.p, v_WO = ground.v_WO;
+  int n = work.num_active;
+  for (int i = link.first_contact; i < link.first_contact + link.num_contacts; ++i) {
+    const ContactConstants<T>& point = model.contact[i];
+    const Vec3<Real> normal = {Real(point.n[0]), Real(point.n[1]), Real(point.n[2])};
+    const Real height = Dot(normal, p_WL) - Real(point.offset);
+    if (i == link.first_contact && !Any(height < Real(link.contact_reach))) break;
+
+    const Vec3<Real> direction =
+        Rotate(frame.R, point.direction[0], point.direction[1], point.direction[2]);
+    Vec3<Real> arm = Rotate(frame.R, point.p_LC[0], point.p_LC[1], point.p_LC[2]);
+    if (point.box_corner) {
+      const MaskOf<Real> up = Dot(normal, direction) > zero;
+      arm = arm + Select<Real>(up, -direction, direction);
+    }
+    const Real dist = height + Dot(normal, arm) - Real(point.radius);
+    const MaskOf<Real> touching = awake & (dist < Real(point.row.margin));
+    if (!Any(touching)) continue;
+
+    ContactWork<Real>& c = work.contact[n];
+    c.link = b;
+    c.id = i;
+    c.upright = point.upright;
+    c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
+
+    Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
+    Vec3<Real> t2 = {Real(point.t2[0]), Real(point.t2[1]), Real(point.t2[2])};
+    if (point.along_axis) {
+      // the capsule's axis laid into the plane, unless it stands on its end
+      const Vec3<Real> flat = direction - normal * Dot(normal, direction);
+      const Real length2 = Dot(flat, flat);
+      const MaskOf<Real> defined = length2 > Real(T(1e-12));
+      const Real scale = one / Sqrt(Select(defined, length2, one));
+      t1 = Select<Real>(defined, flat * scale, t1);
+      t2 = Cross(normal, t1);
+    }
+    const Real mu1 = Real(point.mu1) * friction, mu2 = Real(point.mu2) * friction;
+    t1 = t1 * mu1;
+    t2 = t2 * mu2;
+    c.mu1 = mu1;
+    c.mu2 = mu2;
+    c.n = normal;
+    c.t1 = t1;
+    c.t2 = t2;
+
+    // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
+    // row
+    const Real pos = dist - Real(point.row.margin);
+    const Real imp = Impedance<Real>(point.row, pos);
+    const Real slack = (one - imp) * Real(point.invweight);
+    Real D;
+    if (point.frictionless) {
+      D = Real(T(0.25)) * imp / Max(slack, Real(T(1e-15)) * imp);
+    } else {
+      const Real mu2_reg = mu1 * mu1 * Real(T(2) / point.impratio);
+      D = imp / (mu2_reg * slack * (one + mu1 * mu1));
+    }
+    c.D = Select(touching, D, zero);
+
+    const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
+    const Real B(point.row.B);
+    c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
+    c.ref[1] = -B * Dot(t1, v);
+    c.ref[2] = -B * Dot(t2, v);
+    ++n;
+  }
+  work.num_active = n;
+}
+
+/// (D2) Poses, velocities, bias forces, servo torques, limits and contacts, root to leaves.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
                                  const RobotData<Real>& robot,
@@ -314,8 +421,10 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
   const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
   LinkFrame<Real> frame = {};  // carried down a chain
-  int held = -1;
+  int held = -1, root = -1;
+  Ground<Real> ground = {};
   work.num_limits = 0;
+  work.num_active = 0;
   const auto read = [&](int b) { return ReadLink(model, robot, b); };
   auto walk = Team::Down(model);
   Reader<LinkInputs<Real>, Team::kReadAhead> reader(read, walk.Peek());
@@ -349,6 +458,15 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
       FindLimit<Real>(model, b, in.q, in.qd, awake, work);
     }
     if (link.keep_frame) work.frame[b] = frame;
+    work.first_active[b] = static_cast<Index>(work.num_active);
+    if (link.num_contacts > 0) {
+      if (link.root != root) {
+        root = link.root;
+        ground = ReadGround(model, robot, root);
+      }
+      FindContacts<Real>(model, b, frame, ground, awake, work);
+    }
+    work.active_end[b] = static_cast<Index>(work.num_active);
 
     // inertia about O in world axes, and the force that `bias` takes
     const Real m = in.inertia[0];
@@ -397,109 +515,6 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   }
 }
 
-/// (D6) Points of spheres, capsules and boxes below their plane's margin, with frame, regulariser
-/// and reference acceleration. Keeps those that touch in some lane.
-template <class Real, class Work, class T>
-SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
-                                   const RobotData<Real>& robot,
-                                   Work& work) {
-  const Real zero(0), one(1);
-  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  const Real friction = robot.friction_scale[0];
-  using Team = typename Work::Team;
-  int n = 0, root_at_hand = -1;
-  Vec3<Real> p_WO = {zero, zero, zero}, v_WO = {zero, zero, zero};
-  for (int own = 0; own < Team::NumOwn(model); ++own) {
-    const int b = Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    work.first_active[b] = n;
-    work.active_end[b] = n;
-    if (link.num_contacts == 0) continue;
-    const LinkFrame<Real>& frame = work.frame[b];
-
-    // O in W and its velocity
-    const LinkConstants<T>& root = model.link[link.root];
-    if (link.root != root_at_hand) {
-      root_at_hand = link.root;
-      if (root.joint == JointKind::kFree) {
-        p_WO = {robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]};
-        v_WO = {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]};
-      } else {
-        p_WO = {Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])};
-        v_WO = {zero, zero, zero};
-      }
-    }
-    const Vec3<Real> p_WL = p_WO + frame.p;
-
-    for (int i = link.first_contact; i < link.first_contact + link.num_contacts; ++i) {
-      const ContactConstants<T>& point = model.contact[i];
-      const Vec3<Real> normal = {Real(point.n[0]), Real(point.n[1]), Real(point.n[2])};
-      const Real height = Dot(normal, p_WL) - Real(point.offset);
-      if (i == link.first_contact && !Any(height < Real(link.contact_reach))) break;
-
-      const Vec3<Real> direction =
-          Rotate(frame.R, point.direction[0], point.direction[1], point.direction[2]);
-      Vec3<Real> arm = Rotate(frame.R, point.p_LC[0], point.p_LC[1], point.p_LC[2]);
-      if (point.box_corner) {
-        const MaskOf<Real> up = Dot(normal, direction) > zero;
-        arm = arm + Select<Real>(up, -direction, direction);
-      }
-      const Real dist = height + Dot(normal, arm) - Real(point.radius);
-      const MaskOf<Real> touching = awake & (dist < Real(point.row.margin));
-      if (!Any(touching)) continue;
-
-      ContactWork<Real>& c = work.contact[n];
-      c.link = b;
-      c.id = i;
-      c.upright = point.upright;
-      c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
-
-      Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
-      Vec3<Real> t2 = {Real(point.t2[0]), Real(point.t2[1]), Real(point.t2[2])};
-      if (point.along_axis) {
-        // the capsule's axis laid into the plane, unless it stands on its end
-        const Vec3<Real> flat = direction - normal * Dot(normal, direction);
-        const Real length2 = Dot(flat, flat);
-        const MaskOf<Real> defined = length2 > Real(T(1e-12));
-        const Real scale = one / Sqrt(Select(defined, length2, one));
-        t1 = Select<Real>(defined, flat * scale, t1);
-        t2 = Cross(normal, t1);
-      }
-      const Real mu1 = Real(point.mu1) * friction, mu2 = Real(point.mu2) * friction;
-      t1 = t1 * mu1;
-      t2 = t2 * mu2;
-      c.mu1 = mu1;
-      c.mu2 = mu2;
-      c.n = normal;
-      c.t1 = t1;
-      c.t2 = t2;
-
-      // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
-      // row
-      const Real pos = dist - Real(point.row.margin);
-      const Real imp = Impedance<Real>(point.row, pos);
-      const Real slack = (one - imp) * Real(point.invweight);
-      Real D;
-      if (point.frictionless) {
-        D = Real(T(0.25)) * imp / Max(slack, Real(T(1e-15)) * imp);
-      } else {
-        const Real mu2_reg = mu1 * mu1 * Real(T(2) / point.impratio);
-        D = imp / (mu2_reg * slack * (one + mu1 * mu1));
-      }
-      c.D = Select(touching, D, zero);
-
-      const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
-      const Real B(point.row.B);
-      c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
-      c.ref[1] = -B * Dot(t1, v);
-      c.ref[2] = -B * Dot(t2, v);
-      ++n;
-    }
-    work.active_end[b] = n;
-  }
-  work.num_active = n;
-}
-
 /// Marks the links with a row that can push back somewhere in their subtree, per lane.
 template <class Real, class Work, class T>
 SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
@@ -525,12 +540,12 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
   for (int own = 0; own < Team::NumOwn(model); ++own) {
     const int b = Team::Own(own);
     const bool trunk = own < Team::NumTrunk();
-    work.all_links[own] = b;
+    work.all_links[own] = static_cast<Index>(b);
     if (Any(work.live[b])) {
-      work.live_links[work.num_live++] = b;
+      work.live_links[work.num_live++] = static_cast<Index>(b);
       work.live_trunk += trunk;
     } else {
-      work.idle_links[work.num_idle++] = b;
+      work.idle_links[work.num_idle++] = static_cast<Index>(b);
       work.idle_trunk += trunk;
     }
   }
@@ -605,7 +620,7 @@ SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
 /// independence of lanes rests.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Eliminate(
-    const StepModel<T>& model, Stage stage, const int* list, int count, int trunk, Work& work) {
+    const StepModel<T>& model, Stage stage, const Index* list, int count, int trunk, Work& work) {
   using Team = typename Work::Team;
   const Real zero(0), one(1);
   ArticulatedInertia<Real> A;
@@ -765,7 +780,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   using Mask = MaskOf<Real>;
   using Team = typename Work::Team;
   const Real zero(0), one(1), tiny(T(1e-30));
-  const int* live = work.live_links;
+  const Index* live = work.live_links;
   const int num_live = work.num_live;
 
   // start from the last step's acceleration
@@ -961,46 +976,45 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   }
 }
 
-/// Forces of the rows at the solution, of contacts and of joints.
-template <class Real, class Work, class T>
-SILC_HD void ConstraintForces(const StepModel<T>& model, bool joints, Work& work) {
+/// Force of a contact on its link, at the solution.
+template <class Real>
+SILC_HD void ContactForce(ContactWork<Real>* contact) {
   const Real zero(0);
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
-    const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
-    Vec3<Real> force;
-    if (c.upright) {
-      force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
-    } else {
-      force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
-    }
-    const MaskOf<Real> touching = c.D > zero;
-    const Vec3<Real> none = {zero, zero, zero};
-    c.force = Select<Real>(touching, force, none);
+  ContactWork<Real>& c = *contact;
+  const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
+  const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
+  Vec3<Real> force;
+  if (c.upright) {
+    force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
+  } else {
+    force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
   }
-  for (int own = 0; joints && own < Work::Team::NumOwn(model); ++own) {
-    const int b = Work::Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    LinkWork<Real>& w = work.link[b];
-    Real force = zero;
-    if (work.at_limit[b]) {
-      const Real jar = w.limit_sign * w.x - w.limit_ref;
-      force = -w.limit_sign * w.limit_D * Min(jar, zero);
-    }
-    if (link.friction > 0) {
-      const Real f(link.friction);
-      force = force - Clamp(Real(link.friction_D) * (w.x - w.friction_ref), -f, f);
-    }
-    w.constraint_force = force;
+  const Vec3<Real> none = {zero, zero, zero};
+  c.force = Select<Real>(c.D > zero, force, none);
+}
+
+/// Force of a joint's limit and friction loss, at acceleration x.
+template <class Real, class Work, class T>
+SILC_HD Real JointForce(const StepModel<T>& model, int b, Real x, const Work& work) {
+  const LinkConstants<T>& link = model.link[b];
+  const LinkWork<Real>& w = work.link[b];
+  const Real zero(0);
+  Real force = zero;
+  if (work.at_limit[b]) {
+    force = -w.limit_sign * w.limit_D * Min(w.limit_sign * x - w.limit_ref, zero);
   }
+  if (link.friction > 0) {
+    const Real f(link.friction);
+    force = force - Clamp(Real(link.friction_D) * (x - w.friction_ref), -f, f);
+  }
+  return force;
 }
 
 /// Acceleration of the links from root to leaves, all joints: in lanes where a link is live the
-/// iterate of Newton's method, elsewhere the joint's answer to its parent.
+/// iterate of Newton's method, elsewhere the joint's answer to its parent. With the forces of the
+/// rows and, if `balance`, what is missing to the balance of forces.
 template <class Real, class Work, class T>
-SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work& work) {
-  const MaskOf<Real> never = MaskOf<Real>(false);
+SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& work) {
   using Team = typename Work::Team;
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
@@ -1011,14 +1025,51 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
     const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
-    const MaskOf<Real> live = all_idle ? never : work.live[b];
-    if (model.link[b].joint == JointKind::kFree) {
+    const MaskOf<Real> live = work.live[b];
+    const bool is_free = model.link[b].joint == JointKind::kFree;
+    if (is_free) {
       motion.a = Select<Real>(live, w.a, w.a_new);
     } else {
       motion = ParentMotion<Real>(model, b, held, motion, work);
       const Real x = Select(live, factor.x, factor.u - factor.inv_D * Dot(factor.U, motion.a));
       motion.a = motion.a + factor.S * x;
+      const Real force = JointForce<Real>(model, b, x, work);
+      w.constraint_force = force;
       w.x = x;
+      w.joint_missing = w.tau + force - w.diagonal * x;
+    }
+    w.a = motion.a;
+    Team::PutMotion(b, motion.a);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      ContactForce(&work.contact[k]);
+    }
+    if (!balance) continue;
+    Spatial<Real> missing = w.f + w.G * motion.a;
+    if (is_free) missing = missing + motion.a * w.diagonal;
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      const ContactWork<Real>& c = work.contact[k];
+      missing.lin = missing.lin - c.force;
+      missing.ang = missing.ang - Cross(c.r, c.force);
+    }
+    w.missing = missing;
+  }
+}
+
+/// The same after an elimination of all links (Stage::kDamped).
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void AccelerateDamped(const StepModel<T>& model, Work& work) {
+  using Team = typename Work::Team;
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+    const int b = walk.link;
+    LinkWork<Real>& w = work.link[b];
+    if (model.link[b].joint == JointKind::kFree) {
+      motion.a = w.a_new;
+    } else {
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      w.x = w.u - w.inv_D * Dot(w.U, motion.a);
+      motion.a = motion.a + w.S * w.x;
     }
     w.a = motion.a;
     Team::PutMotion(b, motion.a);
@@ -1031,14 +1082,25 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
+  struct Terms {
+    Spatial<Real> missing, S, U;
+    Real joint_missing, inv_D;
+  };
+  const auto read_terms = [&](int b) {
+    const LinkWork<Real>& w = work.link[b];
+    return Terms{w.missing, w.S, w.U, w.joint_missing, w.inv_D};
+  };
   Spatial<Real> p = ZeroSpatial<Real>();
   int carried = -1;  // the link whose p is still at hand
-  for (auto walk = Team::Up(model); walk.Next();) {
-    const int b = walk.link;
+  auto up = Team::Up(model);
+  Reader<Terms, Team::kReadAhead> terms_reader(read_terms, up.Peek());
+  while (up.Next()) {
+    const int b = up.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    // what is missing to the balance of forces, of the link and of all it carries
-    Spatial<Real> missing = w.f + w.G * w.a;
+    const Terms terms = terms_reader.Take(read_terms, b, up.Peek());
+    // of the link and of all it carries
+    Spatial<Real> missing = terms.missing;
     if (link.num_children == 1 && carried == link.first_child) {
       missing = missing + p;
     } else {
@@ -1047,19 +1109,14 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
             missing + (Team::Remote(child) ? Team::template Force<Real>(child) : work.p[child]);
       }
     }
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
-      const ContactWork<Real>& c = work.contact[k];
-      missing.lin = missing.lin - c.force;
-      missing.ang = missing.ang - Cross(c.r, c.force);
-    }
     carried = b;
     if (link.joint == JointKind::kFree) {
-      missing = missing + w.a * w.diagonal;
       w.a_new = Solve(work.A[b], Spatial<Real>{-missing.ang, -missing.lin});
       continue;
     }
-    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, missing)) * w.inv_D;
-    p = missing + w.U * w.u;
+    const Real u = (terms.joint_missing - Dot(terms.S, missing)) * terms.inv_D;
+    w.u = u;
+    p = missing + terms.U * u;
     if (link.parent < 0) continue;
     if (Team::Remote(b)) {
       Team::PutForce(b, p);
@@ -1085,11 +1142,13 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
       motion.a_new = motion.a_new + factor.S * dx;
       motion.a = motion.a + factor.S * x;
       w.x = x;
+      if (model.implicit_damping) w.constraint_force = JointForce<Real>(model, b, x, work);
     }
     w.a = motion.a;
     KeepMotion<Real>(model, b, motion, work);
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);
+      ContactForce(&work.contact[k]);
     }
   }
 }
@@ -1105,7 +1164,6 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   StageClock clock(counts);
   Kinematics<Real>(model, robot, substep, work);
   clock.Charge(kStageKinematics);
-  FindContacts<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work.idle_trunk, work);
@@ -1116,12 +1174,8 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
   clock.Charge(kStageNewton);
-  Accelerate<Real>(model, false, work);
-  ConstraintForces<Real>(model, true, work);
-  if (options.refine) {
-    Refine<Real>(model, work);
-    ConstraintForces<Real>(model, model.implicit_damping, work);
-  }
+  Accelerate<Real>(model, options.refine, work);
+  if (options.refine) Refine<Real>(model, work);
   clock.Charge(kStageRefine);
   if (counts) {
     counts->steps += ScalarTraits<Real>::kLanes;
@@ -1212,7 +1266,7 @@ SILC_HD void Step(const StepModel<T>& model,
   if (model.implicit_damping) {
     Eliminate<Real>(
         model, Stage::kDamped, work.all_links, Team::NumOwn(model), Team::NumTrunk(), work);
-    Accelerate<Real>(model, true, work);
+    AccelerateDamped<Real>(model, work);
   }
 
   // new velocities; |v| ≤ huge is false for NaN and for infinity
@@ -1222,10 +1276,20 @@ SILC_HD void Step(const StepModel<T>& model,
     finite = finite & (Abs(v) < huge);
     sane = sane & (Abs(v) < limit);
   };
-  for (int own = 0; own < Team::NumOwn(model); ++own) {
-    const int b = Team::Own(own);
+  struct State {
+    Real q, qd, x;
+  };
+  const auto read = [&](int b) {
+    const LinkConstants<T>& link = model.link[b];
+    return State{robot.qpos[link.qpos], robot.qvel[link.dof], work.link[b].x};
+  };
+  auto walk = Team::Down(model);
+  Reader<State, Team::kReadAhead> reader(read, walk.Peek());
+  while (walk.Next()) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
+    const State state = reader.Take(read, b, walk.Peek());
     const int k = link.dof;
     if (link.joint == JointKind::kFree) {
       const Vec3<Real> ang = RotateInverse(work.frame[b].R, w.a.ang);
@@ -1247,9 +1311,11 @@ SILC_HD void Step(const StepModel<T>& model,
       check(robot.qpos[link.qpos + 1], far);
       check(robot.qpos[link.qpos + 2], far);
     } else {
-      w.x_new = robot.qvel[k] + h * w.x;
-      check(w.x_new, max_speed);
-      check(robot.qpos[link.qpos], huge);
+      const Real v = state.qd + h * state.x;
+      w.x_new = v;
+      w.x = state.q + h * v;  // no longer needed as acceleration
+      check(v, max_speed);
+      check(state.q, huge);
     }
   }
   Team::AllMembers(&finite, &sane);
@@ -1264,8 +1330,14 @@ SILC_HD void Step(const StepModel<T>& model,
     const int k = link.dof, q = link.qpos;
     const auto keep = [&](Real& state, Real next) { state = Select(ok, next, state); };
     if (link.joint != JointKind::kFree) {
-      keep(robot.qvel[k], w.x_new);
-      keep(robot.qpos[q], robot.qpos[q] + h * w.x_new);
+      // without reading first: a lane that is not ok keeps its state
+      if (All(ok)) {
+        robot.qvel[k] = w.x_new;
+        robot.qpos[q] = w.x;
+      } else {
+        keep(robot.qvel[k], w.x_new);
+        keep(robot.qpos[q], w.x);
+      }
       continue;
     }
     const Vec3<Real> v = w.a_new.lin, w_L = w.a_new.ang;

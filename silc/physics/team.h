@@ -72,7 +72,7 @@ struct Solo {
     SILC_HD int Peek() const { return link + 1 < end ? link + 1 : -1; }
   };
   struct ListWalk {
-    const int* list;
+    const unsigned char* list;
     int i, end, link;
     SILC_HD bool Next() {
       if (++i >= end) return false;
@@ -84,6 +84,7 @@ struct Solo {
   struct WalkUp {
     int link;
     SILC_HD bool Next() { return --link >= 0; }
+    SILC_HD int Peek() const { return link - 1; }
   };
   template <class Model>
   SILC_HD static int NumOwn(const Model& model) {
@@ -97,7 +98,9 @@ struct Solo {
   SILC_HD static Walk Down(const Model& model) {
     return {-1, model.num_links};
   }
-  SILC_HD static ListWalk Down(const int* list, int count, int) { return {list, -1, count, -1}; }
+  SILC_HD static ListWalk Down(const unsigned char* list, int count, int) {
+    return {list, -1, count, -1};
+  }
   template <class Model>
   SILC_HD static WalkUp Up(const Model& model) {
     return {model.num_links};
@@ -181,6 +184,7 @@ struct Team {
       link = own[i];
       return true;
     }
+    SILC_HD int Peek() const { return i > 0 ? own[i - 1] : -1; }
   };
   SILC_HD static const signed char* OwnLinks() {
     return Plan().link + Plan().begin[Place::Member()];
@@ -197,7 +201,7 @@ struct Team {
   SILC_HD static ListWalk<signed char> Down(const Model& model) {
     return {OwnLinks(), -1, NumTrunk(), NumOwn(model), -1};
   }
-  SILC_HD static ListWalk<int> Down(const int* list, int count, int trunk) {
+  SILC_HD static ListWalk<unsigned char> Down(const unsigned char* list, int count, int trunk) {
     return {list, -1, trunk, count, -1};
   }
   template <class Model>
