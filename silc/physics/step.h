@@ -60,6 +60,14 @@ struct Column {
   int stride;
   SILC_HD Real& operator[](int i) const { return data[i]; }
 #endif
+  /// For values that are read once a step: on a GPU past the L1 cache, which the workspace needs.
+  SILC_HD Real Read(int i) const {
+#if defined(__CUDA_ARCH__) && defined(SILC_CUDA_LDCG)
+    return __ldcg(&(*this)[i]);
+#else
+    return (*this)[i];
+#endif
+  }
 };
 
 /// Everything of a robot that is not in StepModel. MuJoCo's layout of qpos and qvel.
@@ -124,6 +132,19 @@ struct ContactWork {
   Vec3<Real> force;     // on the link, in W
 };
 
+/// The rows of a link: contacts of a run, and whether the joint is at its limit in some lane. In
+/// one word, so that a pass over the links reads one.
+struct LinkRows {
+  unsigned bits;
+  SILC_HD static LinkRows Make(int first, int end, bool at_limit) {
+    return {static_cast<unsigned>(first) | static_cast<unsigned>(end) << 8 |
+            (at_limit ? 1u << 16 : 0u)};
+  }
+  SILC_HD int first() const { return static_cast<int>(bits & 0xff); }
+  SILC_HD int end() const { return static_cast<int>(bits >> 8 & 0xff); }
+  SILC_HD bool at_limit() const { return bits >> 16 != 0; }
+};
+
 /// Of a link or a contact.
 using Index = unsigned char;
 static_assert(kMaxLinks < 256 && kMaxContacts < 256);
@@ -139,13 +160,12 @@ struct Workspace {
   ContactWork<Real> contact[kContacts];
   MaskOf<Real> live[kLinks];
   int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
-  Index first_active[kLinks], active_end[kLinks];
+  LinkRows rows[kLinks];
   // the thread's own links, parents before children, the trunk first: live in some lane, the others
   Index live_links[kLinks], idle_links[kLinks], all_links[kLinks];
   int num_live, live_trunk, num_idle, idle_trunk;
   Index limit_links[kLinks];
-  int num_limits;  // links with the joint at its limit in some lane
-  Index at_limit[kLinks];
+  int num_limits;       // links with the joint at its limit in some lane
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
@@ -271,43 +291,42 @@ template <class Real, class T>
 SILC_HD LinkInputs<Real> ReadLink(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
   const LinkConstants<T>& link = model.link[b];
   LinkInputs<Real> in;
-  in.q = robot.qpos[link.qpos];
-  in.qd = robot.qvel[link.dof];
-  in.armature = robot.armature[b];
+  in.q = robot.qpos.Read(link.qpos);
+  in.qd = robot.qvel.Read(link.dof);
+  in.armature = robot.armature.Read(b);
   if (link.actuator >= 0) {
     const int u = link.actuator;
-    in.target = robot.target[u];
-    in.previous_target = robot.previous_target[u];
-    in.kp = robot.kp[u];
-    in.kd = robot.kd[u];
-    in.feedforward = robot.feedforward[u];
+    in.target = robot.target.Read(u);
+    in.previous_target = robot.previous_target.Read(u);
+    in.kp = robot.kp.Read(u);
+    in.kd = robot.kd.Read(u);
+    in.feedforward = robot.feedforward.Read(u);
   }
   SILC_UNROLL
-  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia[10 * b + i];
+  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia.Read(10 * b + i);
   return in;
 }
 
 /// (D8) The row of a joint at its limit, and the reference of friction loss.
 template <class Real, class Work, class T>
-SILC_HD void FindLimit(
+SILC_HD bool FindLimit(
     const StepModel<T>& model, int b, Real q, Real qd, MaskOf<Real> awake, Work& work) {
   const Real zero(0), one(1);
   const LinkConstants<T>& link = model.link[b];
   LinkWork<Real>& w = work.link[b];
-  work.at_limit[b] = 0;
   if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * qd;
-  if (!link.limited) return;
+  if (!link.limited) return false;
   const Real above = q - Real(link.low), below = Real(link.high) - q;
   const Real pos = Min(above, below) - Real(link.limit.margin);
   const MaskOf<Real> at_limit = awake & (pos < zero);
-  if (!Any(at_limit)) return;
+  if (!Any(at_limit)) return false;
   const Real sign = Select(above < below, one, -one);
   const Real imp = Impedance<Real>(link.limit, pos);
   w.limit_sign = sign;
   w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
   w.limit_ref = -Real(link.limit.B) * sign * qd - Real(link.limit.K) * imp * pos;
-  work.at_limit[b] = 1;
   work.limit_links[work.num_limits++] = static_cast<Index>(b);
+  return true;
 }
 
 /// The point O of a tree in W, its velocity, and the factor on friction.
@@ -438,7 +457,7 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
     w.tau = zero;
     w.damping = Real(link.damping);
     w.diagonal = in.armature;
-    work.at_limit[b] = 0;
+    bool at_limit = false;
     if (link.joint != JointKind::kFree) {
       // passive forces, and the servo (S1)
       w.tau = Real(link.stiffness) * (Real(link.spring_ref) - in.q) - Real(link.damping) * in.qd;
@@ -455,10 +474,10 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
           w.damping = w.damping + Select((low < wish) & (wish < high), in.kd, zero);
         }
       }
-      FindLimit<Real>(model, b, in.q, in.qd, awake, work);
+      at_limit = FindLimit<Real>(model, b, in.q, in.qd, awake, work);
     }
     if (link.keep_frame) work.frame[b] = frame;
-    work.first_active[b] = static_cast<Index>(work.num_active);
+    const int first_contact = work.num_active;
     if (link.num_contacts > 0) {
       if (link.root != root) {
         root = link.root;
@@ -466,7 +485,7 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
       }
       FindContacts<Real>(model, b, frame, ground, awake, work);
     }
-    work.active_end[b] = static_cast<Index>(work.num_active);
+    work.rows[b] = LinkRows::Make(first_contact, work.num_active, at_limit);
 
     // inertia about O in world axes, and the force that `bias` takes
     const Real m = in.inertia[0];
@@ -525,8 +544,9 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
-    if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    const LinkRows rows = work.rows[b];
+    if (rows.at_limit()) live = live | (work.link[b].limit_D > zero);
+    for (int k = rows.first(); k < rows.end(); ++k) {
       live = live | (work.contact[k].D > zero);
     }
     for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
@@ -596,22 +616,25 @@ struct LinkTerms {
   Spatial<Real> S;
   RigidInertia<Real> G;
   Spatial<Real> f;
-  Real tau, diagonal;
+  Real tau, diagonal, x;
+  LinkRows rows;
 };
 template <class Real, class Work>
 SILC_HD LinkTerms<Real> ReadTerms(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
-  return {w.S, w.G, w.f, w.tau, w.diagonal};
+  return {w.S, w.G, w.f, w.tau, w.diagonal, w.x, work.rows[b]};
 }
 template <class Real>
 struct LinkFactor {
   Spatial<Real> S, U;
   Real D, inv_D, u, x;
+  MaskOf<Real> live;
+  LinkRows rows;
 };
 template <class Real, class Work>
 SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
-  return {w.S, w.U, w.D, w.inv_D, w.u, w.x};
+  return {w.S, w.U, w.D, w.inv_D, w.u, w.x, work.live[b], work.rows[b]};
 }
 
 /// (D4) Eliminates joints from the leaves to the root for the links in `list` (parents first, the
@@ -653,11 +676,11 @@ SILC_HD_NOINLINE void Eliminate(
 
     Real diagonal = own.diagonal, tau = own.tau;
     if (stage == Stage::kNewton) {
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = own.rows.first(); k < own.rows.end(); ++k) {
         AddContactRows(work.contact[k], &A, &p);
       }
-      if (work.at_limit[b]) {
-        const MaskOf<Real> on = w.limit_sign * w.x < w.limit_ref;
+      if (own.rows.at_limit()) {
+        const MaskOf<Real> on = w.limit_sign * own.x < w.limit_ref;
         const Real D = Select(on, w.limit_D, zero);
         diagonal += D;
         tau += D * w.limit_ref * w.limit_sign;
@@ -665,13 +688,13 @@ SILC_HD_NOINLINE void Eliminate(
       if (link.friction > 0) {
         // quadratic while |jar| < R f, then the force stays at ±f
         const Real D(link.friction_D), f(link.friction);
-        const Real jar = w.x - w.friction_ref;
+        const Real jar = own.x - w.friction_ref;
         const MaskOf<Real> inside = Abs(jar) * D < f;
         diagonal += Select(inside, D, zero);
         tau += Select(inside, D * w.friction_ref, Select(jar < zero, f, -f));
       }
     } else if (stage == Stage::kDamped) {
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = own.rows.first(); k < own.rows.end(); ++k) {
         const ContactWork<Real>& c = work.contact[k];
         p.lin = p.lin - c.force;
         p.ang = p.ang - Cross(c.r, c.force);
@@ -805,7 +828,8 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       motion.a = motion.a + w.S * w.x;
     }
     KeepMotion<Real>(model, b, motion, work);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    const LinkRows rows = work.rows[b];
+    for (int k = rows.first(); k < rows.end(); ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);
     }
   }
@@ -828,19 +852,19 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
-        dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
+        dHd += Select(factor.live, Dot(d, work.A[b] * d), zero);
       } else {
         motion = ParentMotion<Real>(model, b, held, motion, work);
         const Real answer = factor.u - factor.inv_D * Dot(factor.U, motion.a);
         const Real x_new = factor.u - factor.inv_D * Dot(factor.U, motion.a_new);
         const Real miss = answer - factor.x;
-        dHd += Select(work.live[b], miss * miss * factor.D, zero);
+        dHd += Select(factor.live, miss * miss * factor.D, zero);
         motion.a = motion.a + factor.S * factor.x;
         motion.a_new = motion.a_new + factor.S * x_new;
         w.x_new = x_new;
       }
       KeepMotion<Real>(model, b, motion, work);
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
         ContactWork<Real>& c = work.contact[k];
         ContactRows(c, motion.a_new, c.e_new);
         sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
@@ -995,12 +1019,12 @@ SILC_HD void ContactForce(ContactWork<Real>* contact) {
 
 /// Force of a joint's limit and friction loss, at acceleration x.
 template <class Real, class Work, class T>
-SILC_HD Real JointForce(const StepModel<T>& model, int b, Real x, const Work& work) {
+SILC_HD Real JointForce(const StepModel<T>& model, int b, LinkRows rows, Real x, const Work& work) {
   const LinkConstants<T>& link = model.link[b];
   const LinkWork<Real>& w = work.link[b];
   const Real zero(0);
   Real force = zero;
-  if (work.at_limit[b]) {
+  if (rows.at_limit()) {
     force = -w.limit_sign * w.limit_D * Min(w.limit_sign * x - w.limit_ref, zero);
   }
   if (link.friction > 0) {
@@ -1025,7 +1049,7 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
     const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
-    const MaskOf<Real> live = work.live[b];
+    const MaskOf<Real> live = factor.live;
     const bool is_free = model.link[b].joint == JointKind::kFree;
     if (is_free) {
       motion.a = Select<Real>(live, w.a, w.a_new);
@@ -1033,20 +1057,20 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
       motion = ParentMotion<Real>(model, b, held, motion, work);
       const Real x = Select(live, factor.x, factor.u - factor.inv_D * Dot(factor.U, motion.a));
       motion.a = motion.a + factor.S * x;
-      const Real force = JointForce<Real>(model, b, x, work);
+      const Real force = JointForce<Real>(model, b, factor.rows, x, work);
       w.constraint_force = force;
       w.x = x;
       w.joint_missing = w.tau + force - w.diagonal * x;
     }
     w.a = motion.a;
     Team::PutMotion(b, motion.a);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       ContactForce(&work.contact[k]);
     }
     if (!balance) continue;
     Spatial<Real> missing = w.f + w.G * motion.a;
     if (is_free) missing = missing + motion.a * w.diagonal;
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       const ContactWork<Real>& c = work.contact[k];
       missing.lin = missing.lin - c.force;
       missing.ang = missing.ang - Cross(c.r, c.force);
@@ -1142,11 +1166,12 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
       motion.a_new = motion.a_new + factor.S * dx;
       motion.a = motion.a + factor.S * x;
       w.x = x;
-      if (model.implicit_damping) w.constraint_force = JointForce<Real>(model, b, x, work);
+      if (model.implicit_damping)
+        w.constraint_force = JointForce<Real>(model, b, factor.rows, x, work);
     }
     w.a = motion.a;
     KeepMotion<Real>(model, b, motion, work);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);
       ContactForce(&work.contact[k]);
     }
@@ -1281,7 +1306,7 @@ SILC_HD void Step(const StepModel<T>& model,
   };
   const auto read = [&](int b) {
     const LinkConstants<T>& link = model.link[b];
-    return State{robot.qpos[link.qpos], robot.qvel[link.dof], work.link[b].x};
+    return State{robot.qpos.Read(link.qpos), robot.qvel.Read(link.dof), work.link[b].x};
   };
   auto walk = Team::Down(model);
   Reader<State, Team::kReadAhead> reader(read, walk.Peek());
