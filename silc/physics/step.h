@@ -115,10 +115,28 @@ struct LinkWork {
   // limit and friction-loss rows
   Real limit_D, limit_sign, limit_ref, friction_ref;
   Real constraint_force;
-  // what the balance of forces lacks at the solution, of the link alone and along its joint
+  // what the balance of forces lacks at the solution, of the link alone and along its joint; see
+  // BalanceOf()
   Spatial<Real> missing;
   Real joint_missing;
 };
+
+/// Where the balance is kept: in place of f and tau when nobody asks for them any more. The fewer
+/// bytes of a robot are in use, the more of them a GPU's cache holds.
+template <class Real, class T>
+SILC_HD Spatial<Real>& BalanceOf(const StepModel<T>& model, LinkWork<Real>& w) {
+  return model.implicit_damping ? w.missing : w.f;
+}
+template <class Real, class T>
+SILC_HD Real& JointBalanceOf(const StepModel<T>& model, LinkWork<Real>& w) {
+  return model.implicit_damping ? w.joint_missing : w.tau;
+}
+
+/// Whether somebody asks for the acceleration of this link.
+template <class T>
+SILC_HD bool KeepsMotion(const LinkConstants<T>& link) {
+  return link.keep_frame || link.num_children > 1;
+}
 
 template <class Real>
 struct ContactWork {
@@ -455,7 +473,7 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
     PlaceLink<Real>(model, robot, b, held, in.q, in.qd, work, &frame);
     Team::PutFrame(b, frame);
     w.tau = zero;
-    w.damping = Real(link.damping);
+    if (model.implicit_damping) w.damping = Real(link.damping);
     w.diagonal = in.armature;
     bool at_limit = false;
     if (link.joint != JointKind::kFree) {
@@ -1058,11 +1076,11 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
       const Real x = Select(live, factor.x, factor.u - factor.inv_D * Dot(factor.U, motion.a));
       motion.a = motion.a + factor.S * x;
       const Real force = JointForce<Real>(model, b, factor.rows, x, work);
-      w.constraint_force = force;
+      if (model.implicit_damping) w.constraint_force = force;
       w.x = x;
-      w.joint_missing = w.tau + force - w.diagonal * x;
+      if (balance) JointBalanceOf(model, w) = w.tau + force - w.diagonal * x;
     }
-    w.a = motion.a;
+    if (KeepsMotion(model.link[b])) w.a = motion.a;
     Team::PutMotion(b, motion.a);
     for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       ContactForce(&work.contact[k]);
@@ -1075,7 +1093,7 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
       missing.lin = missing.lin - c.force;
       missing.ang = missing.ang - Cross(c.r, c.force);
     }
-    w.missing = missing;
+    BalanceOf(model, w) = missing;
   }
 }
 
@@ -1111,8 +1129,8 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
     Real joint_missing, inv_D;
   };
   const auto read_terms = [&](int b) {
-    const LinkWork<Real>& w = work.link[b];
-    return Terms{w.missing, w.S, w.U, w.joint_missing, w.inv_D};
+    LinkWork<Real>& w = work.link[b];
+    return Terms{BalanceOf(model, w), w.S, w.U, JointBalanceOf(model, w), w.inv_D};
   };
   Spatial<Real> p = ZeroSpatial<Real>();
   int carried = -1;  // the link whose p is still at hand
@@ -1169,7 +1187,7 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
       if (model.implicit_damping)
         w.constraint_force = JointForce<Real>(model, b, factor.rows, x, work);
     }
-    w.a = motion.a;
+    if (KeepsMotion(model.link[b])) w.a = motion.a;
     KeepMotion<Real>(model, b, motion, work);
     for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);

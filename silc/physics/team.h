@@ -155,7 +155,11 @@ struct Solo {
 /// team (the plan, then numbers), Meet(), MeetAny(). Numbers of neighbouring robots are neighbours.
 template <class Place>
 struct Team {
+#ifdef SILC_CUDA_LATE
+  static constexpr bool kReadAhead = false;
+#else
   static constexpr bool kReadAhead = true;
+#endif
   SILC_HD static const TeamPlan& Plan() {
     return *reinterpret_cast<const TeamPlan*>(Place::Memory());
   }
