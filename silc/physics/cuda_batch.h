@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "silc/physics/batch.h"
 
@@ -9,6 +11,7 @@ namespace silc {
 
 struct CudaBatchOptions {
   int device = 0;
+  std::string kernel;  ///< a name of CudaKernelNames(); empty: the first
   void* stream =
       nullptr;  ///< a cudaStream_t of the caller's that outlives the batch; null: its own
   StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
@@ -35,11 +38,15 @@ class CudaBatch final : public PhysicsBatch {
 
   void* stream() const;  ///< a cudaStream_t
   void Synchronize();
+  /// Sums over blocks since construction, for kernels that keep them: see gpu_check.
+  std::vector<unsigned long long> Profile();
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+std::vector<std::string> CudaKernelNames();
 
 /// Whether a GPU answers.
 bool CudaAvailable();
