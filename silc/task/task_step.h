@@ -444,7 +444,7 @@ SILC_HD bool BeginStep(
     }
     if (s->push_wait <= 0) {
       Draw draw(t.seed, id, t.progress->step, DrawPurpose::kPush);
-      const float size = c.push.force * s->force_scale * draw.Uniform();
+      const float size = c.push.force * s->force_scale * draw.Uniform(c.push.min_share, 1);
       const float angle = draw.Uniform(0, 6.283185307179586f);
       s->push[0] = size * cosf(angle);
       s->push[1] = size * sinf(angle);
