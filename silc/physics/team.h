@@ -46,20 +46,40 @@ struct RowSums {
   }
 };
 
+template <class T, bool kCopy>
+struct HeldType {
+  using Type = T;
+};
+template <class T>
+struct HeldType<T, false> {
+  using Type = const T&;
+};
+/// A copy, or a reference.
+template <class T, bool kCopy>
+using Held = typename HeldType<T, kCopy>::Type;
+
 /// Reads what a pass needs of a link, one link ahead of its use if told so.
 template <class Value, bool kAhead>
 struct Reader {
   Value ahead = {};
   template <class Read>
   SILC_HD Reader(const Read& read, int first) {
-    if (kAhead && first >= 0) ahead = read(first);
+    if (first >= 0) ahead = read(first);
   }
   template <class Read>
-  SILC_HD Value Take(const Read& read, int link, int next) {
-    if (!kAhead) return read(link);
+  SILC_HD Value Take(const Read& read, int, int next) {
     const Value value = ahead;
     if (next >= 0) ahead = read(next);
     return value;
+  }
+};
+template <class Value>
+struct Reader<Value, false> {
+  template <class Read>
+  SILC_HD Reader(const Read&, int) {}
+  template <class Read>
+  SILC_HD Value Take(const Read& read, int link, int) {
+    return read(link);
   }
 };
 
