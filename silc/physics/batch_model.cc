@@ -635,8 +635,16 @@ class Compiler {
     for (const std::string& name : options_.feet) {
       const int id = FindNamed(mjOBJ_BODY, name, "foot");
       if (id < 0) continue;
-      if (out_.bodies[id].link < 0) Refuse("foot '" + name + "'", "does not move");
-      step.foot_link[step.num_feet++] = out_.bodies[id].link;
+      const BatchBody& body = out_.bodies[id];
+      if (body.link < 0) {
+        Refuse("foot '" + name + "'", "does not move");
+        continue;
+      }
+      if (step.link[body.link].root != 0) {
+        Refuse("foot '" + name + "'", "is not part of the first tree, which is the robot");
+      }
+      StoreVector(Position(body), step.foot_point[step.num_feet]);
+      step.foot_link[step.num_feet++] = body.link;
     }
     const auto add_site = [&](const std::string& name,
                               const char* role,
@@ -837,6 +845,7 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
   o.num_frames = m.num_frames;
   o.num_pushes = m.num_pushes;
   std::copy_n(m.foot_link, kMaxFeet, o.foot_link);
+  for (int i = 0; i < m.num_feet; ++i) ToFloat(m.foot_point[i], o.foot_point[i]);
   o.nq = m.nq;
   o.nv = m.nv;
   o.has_friction = m.has_friction;
