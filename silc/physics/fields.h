@@ -30,7 +30,7 @@ enum class Field : int {
   kWrenchSteps,  // 1 per push          substeps it still lasts
   // results of the last substep
   kTorque,     // nu                  applied by the servos                      [N·m or N]
-  kFootForce,  // 3 per foot          on the robot, in W                         [N]
+  kFootForce,  // 3 per foot          of the ground on the robot, in W           [N]
   kImu,        // 6 per imu           gyro [rad/s], accelerometer [m/s²], site frame
   // kinematics of the present state, on request
   kCom,              // 6                   centre of mass in W and its velocity       [m, m/s]

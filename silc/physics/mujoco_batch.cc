@@ -32,7 +32,7 @@ struct MujocoBatch::Impl {
         body_mass(num_envs),
         body_com(num_envs),
         pool(std::max(1, threads)) {
-    RemoveSelfCollision(nominal);
+    if (!model.self_collision) RemoveSelfCollision(nominal);
     nominal->opt.disableflags |= mjDSBL_AUTORESET;  // faults are reported, not papered over
     const StepModel<double>& s = model.step;
     for (int u = 0; u < s.num_actuators; ++u) {
@@ -218,8 +218,11 @@ struct MujocoBatch::Impl {
     for (int i = 0; i < d->ncon; ++i) {
       const mjContact& c = d->contact[i];
       for (std::size_t f = 0; f < feet.size(); ++f) {
-        const bool first = m->geom_bodyid[c.geom[0]] == feet[f];
-        if (!first && m->geom_bodyid[c.geom[1]] != feet[f]) continue;
+        const int b1 = m->geom_bodyid[c.geom[0]], b2 = m->geom_bodyid[c.geom[1]];
+        const bool first = b1 == feet[f];
+        if (!first && b2 != feet[f]) continue;
+        // of the ground, not of another link
+        if (m->body_weldid[first ? b2 : b1] != 0) continue;
         mjtNum local[6], world[3];
         mj_contactForce(m, d, i, local);
         mju_mulMatTVec3(world, c.frame, local);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/physics/pairs.h"
+#include "silc/physics/soft_row.h"
 #include "silc/physics/spatial.h"
 #include "silc/physics/step_model.h"
 
@@ -126,8 +128,11 @@ struct ContactWork {
   Vec3<Real> force;     // on the link, in W
 };
 
-template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts>
+/// @tparam kSelfContacts  slots for contacts between links (pairs.h); 0 for models without them
+template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts, int kSelfContacts = 0>
 struct Workspace {
+  static constexpr int kSlots = kSelfContacts;
+  PairWork<Real, kLinks, kSelfContacts> pair;
   LinkWork<Real> link[kLinks];
   LinkFrame<Real> frame[kLinks];
   ArticulatedInertia<Real>
@@ -145,21 +150,11 @@ struct Workspace {
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
-enum class Stage { kIdle, kNewton, kDamped };
+/// For models with self-collision.
+template <class Real>
+using PairedWorkspace = Workspace<Real, kMaxLinks, kMaxContacts, kMaxSelfContacts>;
 
-template <class Real, class T>
-SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
-  const Real one(1);
-  const Real x = Min(Abs(pos) * Real(row.inv_width), one);
-  const Real w = one - x;
-  Real xp = x, wp = w;
-  for (int k = 1; k < row.power; ++k) {
-    xp = xp * x;
-    wp = wp * w;
-  }
-  const Real y = Select(x <= Real(row.mid), Real(row.rise) * xp, one - Real(row.fall) * wp);
-  return Real(row.dmin) + y * Real(row.dmax - row.dmin);
-}
+enum class Stage { kIdle, kNewton, kDamped };
 
 /// Turns a frame about its own axis k by the angle with sine s and cosine c; returns the axis. A
 /// template: columns picked at run time would have to live in memory.
@@ -467,6 +462,7 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
     if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
+    if constexpr (Work::kSlots > 0) live = live | work.pair.touched[b];
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       live = live | (work.contact[k].D > zero);
     }
@@ -575,6 +571,9 @@ SILC_HD_NOINLINE void Eliminate(
         const ContactWork<Real>& c = work.contact[k];
         p.lin = p.lin - c.force;
         p.ang = p.ang - Cross(c.r, c.force);
+      }
+      if constexpr (Work::kSlots > 0) {
+        if (work.pair.on_chain[b]) p = p - work.pair.force[b];
       }
       diagonal += Real(model.timestep) * w.damping;
       tau += w.constraint_force;
@@ -702,6 +701,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     ContactWork<Real>& c = work.contact[k];
     ContactRows(c, work.link[c.link].a, c.e);
   }
+  if constexpr (Work::kSlots > 0) PairRows<Real>(work, false);
 
   Mask done = frozen | Not(any_live);
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
@@ -723,6 +723,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       const Real miss = w.u - w.x - w.inv_D * Dot(w.U, base);
       dHd += Select(work.live[b], miss * miss * w.D, zero);
     }
+    if constexpr (Work::kSlots > 0) {
+      if (work.pair.num_slots > 0) dHd = AddPairs<Real>(model, live, num_live, dHd, work);
+    }
 
     RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
     for (int k = 0; k < work.num_active; ++k) {
@@ -732,6 +735,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
       sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
       sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+    }
+    if constexpr (Work::kSlots > 0) {
+      ForPairEdges<Real>(work, [&](Real D, Real r, Real s) { sums.Add(D, r, s); });
     }
     for (int i = 0; i < work.num_limits; ++i) {
       const LinkWork<Real>& w = work.link[work.limit_links[i]];
@@ -799,6 +805,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
           add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
           add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
         }
+        if constexpr (Work::kSlots > 0) ForPairEdges<Real>(work, add);
         for (int i = 0; i < work.num_limits; ++i) {
           const LinkWork<Real>& w = work.link[work.limit_links[i]];
           add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
@@ -845,6 +852,13 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       SILC_UNROLL
       for (int j = 0; j < 3; ++j) c.e[j] = move(c.e[j], c.e_new[j]);
     }
+    if constexpr (Work::kSlots > 0) {
+      for (int k = 0; k < work.pair.num_slots; ++k) {
+        PairSlot<Real>& s = work.pair.slot[k];
+        SILC_UNROLL
+        for (int j = 0; j < 3; ++j) s.e[j] = move(s.e[j], s.e_new[j]);
+      }
+    }
     done = done | at_target;
     if (All(done)) break;
     accelerate();
@@ -869,6 +883,7 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     const Vec3<Real> none = {zero, zero, zero};
     c.force = Select<Real>(touching, force, none);
   }
+  if constexpr (Work::kSlots > 0) PairForces<Real>(work);
   for (int b = 0; b < model.num_links; ++b) {
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
@@ -922,6 +937,9 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
       p.lin = p.lin - c.force;
       p.ang = p.ang - Cross(c.r, c.force);
     }
+    if constexpr (Work::kSlots > 0) {
+      if (work.pair.on_chain[b]) p = p - work.pair.force[b];
+    }
     if (link.joint == JointKind::kFree) {
       p = p + w.a * w.diagonal;
       w.a_new = Solve(work.A[b], Spatial<Real>{-p.ang, -p.lin});
@@ -945,6 +963,9 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
     w.x = Select(work.solved, w.x + dx, w.x);
     w.a = (parent ? parent->a : zero) + w.S * w.x;
   }
+  if constexpr (Work::kSlots > 0) {
+    if (work.pair.num_slots > 0) RefinePairs<Real>(model, work);
+  }
   for (int k = 0; k < work.num_active; ++k) {
     ContactWork<Real>& c = work.contact[k];
     ContactRows(c, work.link[c.link].a, c.e);
@@ -963,6 +984,7 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   Kinematics<Real>(model, robot, substep, work);
   clock.Charge(kStageKinematics);
   FindContacts<Real>(model, robot, work);
+  if constexpr (Work::kSlots > 0) FindPairs<Real>(model, robot, work);
   FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
@@ -986,6 +1008,11 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
     ++counts->groups;
     for (int k = 0; k < work.num_active; ++k) {
       counts->contacts += Count(work.contact[k].D > Real(0));
+    }
+    if constexpr (Work::kSlots > 0) {
+      for (int k = 0; k < work.pair.num_slots; ++k) {
+        counts->self_contacts += Count(work.pair.slot[k].D > Real(0));
+      }
     }
   }
 }
@@ -1102,8 +1129,12 @@ SILC_HD void Step(const StepModel<T>& model,
       check(robot.qpos[link.qpos], huge);
     }
   }
-  const MaskOf<Real> ok = was_ok & finite & sane;
-  const Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
+  MaskOf<Real> ok = was_ok & finite & sane;
+  Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
+  if constexpr (Work::kSlots > 0) {
+    code = Select(ok & work.pair.crowded, Real(T(kFaultCrowded)), code);
+    ok = ok & Not(work.pair.crowded);
+  }
   robot.fault[0] = Select(ok, zero, Select(was_ok, code, robot.fault[0]));
 
   for (int b = 0; b < model.num_links; ++b) {

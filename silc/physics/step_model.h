@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/physics/pair_model.h"
+
 /// A robot as the step reads it: constants only, no pointers, so that one memcpy carries it into a
 /// thread's cache or a GPU's constant memory. BatchModel (batch_model.h) makes it from an mjModel.
 namespace silc {
@@ -13,7 +15,12 @@ inline constexpr int kMaxFrames = 16;
 inline constexpr int kMaxPushes = 8;
 
 /// Why a robot was frozen.
-enum Fault : int { kFaultNone = 0, kFaultNotFinite = 1, kFaultAbsurd = 2 };
+enum Fault : int {
+  kFaultNone = 0,
+  kFaultNotFinite = 1,
+  kFaultAbsurd = 2,
+  kFaultCrowded = 3,  // more than kMaxSelfContacts contacts between its own links at once
+};
 
 struct StepOptions {
   int max_iterations = 20;  // of Newton's method
@@ -39,7 +46,8 @@ struct StepCounts {
   long groups = 0;              // vectors × steps
   long iterations = 0;          // Newton iterations that a robot needed
   long group_iterations = 0;    // iterations executed: the slowest robot of each vector
-  long contacts = 0;            // contact points in touch
+  long contacts = 0;            // contact points in touch with the ground
+  long self_contacts = 0;       // contacts between two links
   long unconverged = 0;         // robots that ran out of iterations
   long live_links = 0;          // links in Newton, over groups
   long ticks[kNumStages] = {};  // of the processor's clock, by stage
@@ -50,6 +58,7 @@ struct StepCounts {
     iterations += other.iterations;
     group_iterations += other.group_iterations;
     contacts += other.contacts;
+    self_contacts += other.self_contacts;
     unconverged += other.unconverged;
     live_links += other.live_links;
     for (int i = 0; i < kNumStages; ++i) ticks[i] += other.ticks[i];
@@ -174,6 +183,7 @@ struct StepModel {
   SiteConstants<T> imu[kMaxImus];
   SiteConstants<T> frame[kMaxFrames];
   PushConstants<T> push[kMaxPushes];
+  PairModel<T> pairs;  // self-collision; none unless switched on
 };
 
 }  // namespace silc
