@@ -18,14 +18,20 @@
 /// the tree: O(links) along the chains of the links that touch.
 ///
 /// A robot keeps its contacts in slots, in the order of the model's pairs. Lanes fill their slots
-/// independently, so slot k of one robot may hold another pair than its neighbour's; only links are
-/// looked up lane by lane. An empty slot is all zeros and adds zeros: a robot's bits are its own.
+/// independently, so slot k of one robot may hold another pair than its neighbour's; links are
+/// looked up once for each pair in it. An empty slot is all zeros and adds zeros: a robot's bits
+/// are its own.
 namespace silc::SILC_KERNEL {
 
 template <class Real>
 struct PairSlot {
-  int first[ScalarTraits<Real>::kLanes], second[ScalarTraits<Real>::kLanes];  // links
-  int same;              // 1: the same two links in every lane that uses the slot
+  /// Who is in it: pairs of links, each with the lanes that put it there.
+  struct User {
+    int pair, first, second;
+    MaskOf<Real> lanes;
+  };
+  User user[ScalarTraits<Real>::kLanes];
+  int num_users;
   int rows;              // 1 where no lane has friction, else 3
   Vec3<Real> r1, r2;     // the point, from O of the first and of the second link
   Vec3<Real> n, t1, t2;  // t1, t2 already multiplied by the friction coefficient
@@ -212,17 +218,17 @@ SILC_HD_NOINLINE void FindPairs(const StepModel<T>& model, const Robot& robot, W
       if (at == out.num_slots) {
         // first use in this step: empty in every other lane
         ++out.num_slots;
+        slot.num_users = 0;
         slot.rows = 1;
         slot.r1 = slot.r2 = slot.n = slot.t1 = slot.t2 = none;
         slot.D = slot.ref[0] = slot.ref[1] = slot.ref[2] = zero;
-        for (int j = 0; j < kLanes; ++j) {
-          slot.first[j] = s1.link;
-          slot.second[j] = s2.link;
-        }
       }
+      if (slot.num_users == 0 || slot.user[slot.num_users - 1].pair != k) {
+        slot.user[slot.num_users++] = {k, s1.link, s2.link, MaskOf<Real>(false)};
+      }
+      MaskOf<Real>& lanes = slot.user[slot.num_users - 1].lanes;
+      lanes = lanes | OneLane<Real>(i);
       if (!kind.frictionless) slot.rows = 3;
-      slot.first[i] = s1.link;
-      slot.second[i] = s2.link;
       SetLane(&slot.r1, i, r1);
       SetLane(&slot.r2, i, r2);
       SetLane(&slot.n, i, n);
@@ -240,36 +246,26 @@ SILC_HD_NOINLINE void FindPairs(const StepModel<T>& model, const Robot& robot, W
   for (int b = 0; b < model.num_links; ++b) {
     if (out.on_chain[b]) out.links[out.num_links++] = b;
   }
-  for (int k = 0; k < out.num_slots; ++k) {
-    PairSlot<Real>& slot = out.slot[k];
-    slot.same = 1;
-    for (int i = 1; i < kLanes; ++i) {
-      if (slot.first[i] != slot.first[0] || slot.second[i] != slot.second[0]) slot.same = 0;
-    }
-  }
   for (int i = 0; i < kLanes; ++i) {
     if (out.count[i] > Work::kSlots) out.crowded = out.crowded | OneLane<Real>(i);
   }
 }
 
 /// Motions of a slot's two links. Not inlined, like AddSlotForce(): were it merged with the
-/// arithmetic around it, the two ways of looking up could be contracted differently, and a robot's
-/// bits depend on its neighbours.
+/// arithmetic around it, one user and several could be contracted differently, and a robot's bits
+/// depend on its neighbours.
 template <class Real, class Motion>
 SILC_HD_NOINLINE void SlotMotions(const PairSlot<Real>& slot,
                                   const Motion& motion,
                                   Spatial<Real>* first,
                                   Spatial<Real>* second) {
-  constexpr int kLanes = ScalarTraits<Real>::kLanes;
-  *first = motion(slot.first[0]);
-  *second = motion(slot.second[0]);
-  if (slot.same) return;
-  for (int i = 1; i < kLanes; ++i) {
-    const Spatial<Real>&a = motion(slot.first[i]), &b = motion(slot.second[i]);
-    SetLane(&first->ang, i, a.ang);
-    SetLane(&first->lin, i, a.lin);
-    SetLane(&second->ang, i, b.ang);
-    SetLane(&second->lin, i, b.lin);
+  // lanes that do not use the slot may see anything finite: their directions are zero
+  *first = motion(slot.user[0].first);
+  *second = motion(slot.user[0].second);
+  for (int k = 1; k < slot.num_users; ++k) {
+    const auto& user = slot.user[k];
+    *first = Select<Real>(user.lanes, motion(user.first), *first);
+    *second = Select<Real>(user.lanes, motion(user.second), *second);
   }
 }
 
@@ -301,20 +297,13 @@ template <class Real>
 SILC_HD_NOINLINE void AddSlotForce(const PairSlot<Real>& slot,
                                    const Vec3<Real>& f,
                                    Spatial<Real>* wrench) {
-  constexpr int kLanes = ScalarTraits<Real>::kLanes;
-  const Spatial<Real> second = {Cross(slot.r2, f), f}, first = {Cross(slot.r1, f), f};
-  if (slot.same) {
-    wrench[slot.second[0]] = wrench[slot.second[0]] + second;
-    wrench[slot.first[0]] = wrench[slot.first[0]] - first;
-    return;
-  }
-  for (int i = 0; i < kLanes; ++i) {
-    const Spatial<Real> more = wrench[slot.second[i]] + second;
-    SetLane(&wrench[slot.second[i]].ang, i, more.ang);
-    SetLane(&wrench[slot.second[i]].lin, i, more.lin);
-    const Spatial<Real> less = wrench[slot.first[i]] - first;
-    SetLane(&wrench[slot.first[i]].ang, i, less.ang);
-    SetLane(&wrench[slot.first[i]].lin, i, less.lin);
+  const Real zero(0);
+  const Spatial<Real> second = {Cross(slot.r2, f), f}, first = {Cross(slot.r1, f), f},
+                      none = {{zero, zero, zero}, {zero, zero, zero}};
+  for (int k = 0; k < slot.num_users; ++k) {
+    const auto& user = slot.user[k];
+    wrench[user.second] = wrench[user.second] + Select<Real>(user.lanes, second, none);
+    wrench[user.first] = wrench[user.first] - Select<Real>(user.lanes, first, none);
   }
 }
 

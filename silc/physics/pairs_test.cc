@@ -270,7 +270,7 @@ std::vector<int> Found(const BatchModel& model, const StepModel<Real>& step, con
   std::vector<int> found;
   for (int k = 0; k < work.num_active; ++k) found.push_back(work.contact[k].id);
   for (int k = 0; k < work.pair.num_slots; ++k) {
-    found.push_back(-1 - work.pair.slot[k].first[0] - 100 * work.pair.slot[k].second[0]);
+    found.push_back(-1 - work.pair.slot[k].user[0].pair);
   }
   return found;
 }
