@@ -12,8 +12,4 @@ namespace silc {
 /// file says of itself) and joint order. Throws ConfigError when the three do not fit together.
 Policy LoadPolicy(const std::string& onnx_path, const std::string& layout, const RobotModel& robot);
 
-/// The folder that holds the layouts that go by name: $SILC_LAYOUTS, else ./layouts, else the
-/// source tree's, else the installed one.
-std::string LayoutFolder();
-
 }  // namespace silc

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
+  silc::AddEval(&app);
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

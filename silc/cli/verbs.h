@@ -10,6 +10,7 @@ namespace silc {
 void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
 void AddSim(CLI::App* app);
+void AddEval(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/config/budget_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -52,14 +53,36 @@ UserBudget ParseBudget(std::string_view text, const std::string& path) {
 }
 
 UserBudget ReadBudget(const std::string& name_or_path) {
+  namespace fs = std::filesystem;
   if (name_or_path.find_first_of("./") != std::string::npos) {
     return ParseBudget(ReadFile(name_or_path), name_or_path);
   }
+  // high-stiff is high_stiff.yaml
+  std::string stem = name_or_path;
+  std::replace(stem.begin(), stem.end(), '-', '_');
   std::vector<std::string> names;
+  for (const char* folder :
+       {"configs/budgets", SILC_BUDGETS_SOURCE_DIR, SILC_BUDGETS_INSTALL_DIR}) {
+    const fs::path file = fs::path(folder) / (stem + ".yaml");
+    if (fs::is_regular_file(file)) {
+      UserBudget budget = ParseBudget(ReadFile(file.string()), file.string());
+      budget.name = name_or_path;
+      return budget;
+    }
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(folder, missing)) {
+      std::string known = entry.path().stem().string();
+      std::replace(known.begin(), known.end(), '_', '-');
+      names.push_back(std::move(known));
+    }
+  }
+  // the paper's, where no files are
   for (const NamedBudget& mode : PaperModes()) {
     if (name_or_path == mode.name) return {mode.name, mode.spec};
     names.emplace_back(mode.name);
   }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   throw ConfigError("--mode " + name_or_path + ": no such budget" +
                     DidYouMean(name_or_path, names) +
                     "\n  A file of your own is given by its path, as in --mode ./soft.yaml.");

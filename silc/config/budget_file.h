@@ -14,7 +14,8 @@ struct UserBudget {
   BudgetSpec spec;
 };
 
-/// A stiffness budget by name (the paper's modes: compliance, high-stiff, …) or from a YAML file:
+/// A stiffness budget by name (the paper's modes: compliance, high-stiff, …; a file of that name in
+/// configs/budgets of this folder, the source tree or the installation) or from a YAML file:
 ///
 ///     com: [200, 200, 20000]            # N/m along x, y, z of the world; optional
 ///     hands: [200, 200, 200]            # N/m, both hands; optional; or left_hand / right_hand

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "silc/base/error.h"
 
 namespace silc {
@@ -54,6 +56,21 @@ TEST(BudgetFile, KnowsThePapersModes) {
   expect("hard-nullspace", 200, 500, 0);
   expect("soft-hand", 200, 50, 200);
   expect("hard-hand", 200, 50, 1000);
+}
+
+// The files a user looks at and copies say what the program has built in.
+TEST(BudgetFile, EveryModeShipsAsAFile) {
+  for (const NamedBudget& mode : PaperModes()) {
+    std::string stem = mode.name;
+    std::replace(stem.begin(), stem.end(), '-', '_');
+    const BudgetSpec spec =
+        ReadBudget(std::string(SILC_SOURCE_DIR) + "/configs/budgets/" + stem + ".yaml").spec;
+    EXPECT_EQ(spec.com, mode.spec.com) << mode.name;
+    EXPECT_EQ(spec.hand, mode.spec.hand) << mode.name;
+    EXPECT_EQ(spec.weight, mode.spec.weight) << mode.name;
+    EXPECT_EQ(spec.null_stiffness, mode.spec.null_stiffness) << mode.name;
+    EXPECT_EQ(ReadBudget(mode.name).name, mode.name);
+  }
 }
 
 TEST(BudgetFile, MessagesSayWhereAndWhy) {

@@ -2,6 +2,7 @@
 #include "silc/learn/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 #include <limits>

@@ -104,7 +104,8 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   const Tensor flies = contact.mode == static_cast<int>(ContactMode::kFlight);
   const Tensor eye = at::eye(n, options);
   BudgetFactors result;
-  result.ok = at::ones({B}, options.dtype(at::kBool));
+  // an environment that does not know the contact mode says a number beyond the last
+  result.ok = contact.mode <= static_cast<int>(ContactMode::kFlight);
 
   // projector off the rows of J; samples without a closed chain keep the identity
   const auto projector = [&](const Tensor& J) {

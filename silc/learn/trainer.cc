@@ -577,10 +577,11 @@ struct Trainer::Impl {
       scalars.emplace_back("train/std_" + name, number(agents[k].actor.std.detach().mean()));
       scalars.emplace_back("train/value_loss_" + name, value_loss);
     }
+    const auto metrics = env->TakeMetrics();
     double score = env->TaskScore();
     if (!std::isfinite(score)) score = scalars[0].second;
     if (has_penalty) ReportPenalty(results, score, &scalars);
-    for (const auto& metric : env->TakeMetrics()) scalars.push_back(metric);
+    scalars.insert(scalars.end(), metrics.begin(), metrics.end());
     return scalars;
   }
 

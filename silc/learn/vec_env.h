@@ -46,7 +46,7 @@ struct EnvSpec {
 
 /// What the physics knows of a moment for (S5), (S6). Null when nobody wants it.
 struct StiffnessView {
-  std::uint8_t* mode = nullptr;  // (num_envs)             ContactMode
+  std::uint8_t* mode = nullptr;  // (num_envs)             ContactMode; 255: not known, no penalty
   float* com = nullptr;          // (num_envs, 3, nv)      contact-consistent [m/rad]
   float* hand = nullptr;         // (num_envs, 2, 3, nv)   left, right
   float* closing = nullptr;      // (num_envs, 6, nv)      J_c, in double support
@@ -87,8 +87,8 @@ class VecEnv {
   virtual void BeginIteration(int /*iteration*/) {}
   /// Means since the last call, by name ("task/velocity_error"); may wait for the device.
   virtual std::vector<std::pair<std::string, double>> TakeMetrics() { return {}; }
-  /// How well the task goes, higher is better; the multiplier of a penalty listens. NaN: the mean
-  /// reward is taken.
+  /// How well the task went in the time TakeMetrics() last told of, higher is better; the
+  /// multiplier of a penalty listens. NaN: the mean reward is taken.
   virtual double TaskScore() const;
 
   /// All that the next step depends on, as bytes: a resumed run goes on as if never stopped.

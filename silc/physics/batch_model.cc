@@ -46,6 +46,7 @@ class Compiler {
 
   BatchModel Run() {
     out_.step = StepModel<double>{};
+    out_.pairs = PairModel<double>{};
     CheckOptions();
     CheckElements();
     MakeBodies();
@@ -549,7 +550,7 @@ class Compiler {
                  " are supported; exclude some, or leave self-collision off");
       return false;
     };
-    PairModel<double>& out = out_.step.pairs;
+    PairModel<double>& out = out_.pairs;
     out.impratio = std::max(m_.opt.impratio, kMinValue);
     if (!room(shapes_.size(), kMaxShapes, "shapes") || !room(pairs_.size(), kMaxPairs, "pairs") ||
         !room(kinds_.size(), kMaxPairKinds, "different contact parameters")) {
@@ -827,8 +828,8 @@ class Compiler {
       const ContactConstants<double>& first = step.contact[link.first_contact];
       if (!std::equal(c.n, c.n + 3, first.n) || c.offset != first.offset) link.contact_reach = 1e10;
     }
-    for (int i = 0; i < step.pairs.num_shapes; ++i) {
-      step.link[step.pairs.shape[i].link].keep_frame = 1;
+    for (int i = 0; i < out_.pairs.num_shapes; ++i) {
+      step.link[out_.pairs.shape[i].link].keep_frame = 1;
     }
     for (int i = 0; i < step.num_imus; ++i) step.link[step.imu[i].link].keep_frame = 1;
     for (int i = 0; i < step.num_pushes; ++i) step.link[step.push[i].link].keep_frame = 1;
@@ -1061,13 +1062,19 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
     o.push[i].link = m.push[i].link;
     ToFloat(m.push[i].p_LC, o.push[i].p_LC);
   }
-  o.pairs.num_shapes = m.pairs.num_shapes;
-  o.pairs.num_pairs = m.pairs.num_pairs;
-  o.pairs.num_kinds = m.pairs.num_kinds;
-  o.pairs.impratio = f(m.pairs.impratio);
-  for (int i = 0; i < m.pairs.num_shapes; ++i) {
-    const ShapeConstants<double>& a = m.pairs.shape[i];
-    ShapeConstants<float>& s = o.pairs.shape[i];
+  return o;
+}
+
+PairModel<float> ToFloat(const PairModel<double>& m) {
+  const auto f = [](double x) { return static_cast<float>(x); };
+  PairModel<float> o = {};
+  o.num_shapes = m.num_shapes;
+  o.num_pairs = m.num_pairs;
+  o.num_kinds = m.num_kinds;
+  o.impratio = f(m.impratio);
+  for (int i = 0; i < m.num_shapes; ++i) {
+    const ShapeConstants<double>& a = m.shape[i];
+    ShapeConstants<float>& s = o.shape[i];
     s.link = a.link;
     s.capsule = a.capsule;
     ToFloat(a.p_LC, s.p_LC);
@@ -1075,13 +1082,13 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
     s.radius = f(a.radius);
     s.invweight = f(a.invweight);
   }
-  for (int i = 0; i < m.pairs.num_pairs; ++i) {
-    const PairConstants<double>& a = m.pairs.pair[i];
-    o.pairs.pair[i] = {a.first, a.second, a.kind, a.other_tree, f(a.reach2)};
+  for (int i = 0; i < m.num_pairs; ++i) {
+    const PairConstants<double>& a = m.pair[i];
+    o.pair[i] = {a.first, a.second, a.kind, a.other_tree, f(a.reach2)};
   }
-  for (int i = 0; i < m.pairs.num_kinds; ++i) {
-    const PairKind<double>& a = m.pairs.kind[i];
-    o.pairs.kind[i] = {f(a.mu1), f(a.mu2), a.frictionless, ToFloat(a.row)};
+  for (int i = 0; i < m.num_kinds; ++i) {
+    const PairKind<double>& a = m.kind[i];
+    o.kind[i] = {f(a.mu1), f(a.mu2), a.frictionless, ToFloat(a.row)};
   }
   return o;
 }

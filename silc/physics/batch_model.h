@@ -7,6 +7,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include "silc/physics/pair_model.h"
 #include "silc/physics/step_model.h"
 
 namespace silc {
@@ -41,6 +42,7 @@ struct BatchModel {
   std::vector<double> qpos0;                   // nq
   std::vector<std::string> feet, imus, frames, pushes;
   bool self_collision;
+  PairModel<double> pairs;  // none without self_collision
 };
 
 /// Compiles an mjModel. Throws ConfigError that lists everything the stepper cannot do, each with
@@ -69,5 +71,6 @@ std::vector<double> DefaultRow(const BatchModel& model);
 
 /// The same constants in single precision.
 StepModel<float> ToFloat(const StepModel<double>& model);
+PairModel<float> ToFloat(const PairModel<double>& model);
 
 }  // namespace silc

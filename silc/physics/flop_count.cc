@@ -68,6 +68,7 @@ FlopCount CountFlop(const BatchModel& model,
   constexpr int kRobots = 8;
   const StepModel<double>& s = model.step;
   const auto work = std::make_unique<portable::PairedWorkspace<Counted>>();
+  work->pair.model = &model.pairs;
   const int robots = std::min<int>(kRobots, static_cast<int>(qpos.size()) / s.nq);
   long total = 0;
   for (int env = 0; env < robots; ++env) {

@@ -11,6 +11,7 @@ namespace silc::SILC_KERNEL {
 
 template <int N>
 void AdvanceGroup(const StepModel<float>& model,
+                  const PairModel<float>& pairs,
                   const FieldLayout& layout,
                   float* group,
                   const StepOptions& options,
@@ -20,8 +21,9 @@ void AdvanceGroup(const StepModel<float>& model,
   using Real = Lanes<N>;
   const RobotData<Real> robot = BindRobot(layout, reinterpret_cast<Real*>(group), 1);
   // two copies of the step: one knows of self-collision, the other need not pay for it
-  if (model.pairs.num_pairs > 0) {
+  if (pairs.num_pairs > 0) {
     auto& work = *static_cast<PairedWorkspace<Real>*>(workspace);
+    work.pair.model = &pairs;
     AdvanceRobot<Real>(model, robot, options, substeps, counts, work);
   } else {
     auto& work = *static_cast<Workspace<Real>*>(workspace);

@@ -40,9 +40,6 @@ RobotBatch MakeRobotBatch(const RobotModel& robot, const BatchRequest& request) 
     out.batch = std::make_unique<MujocoBatch>(*out.model, model, n, request.threads);
   } else if (request.backend == "cuda") {
 #ifdef SILC_HAVE_CUDA
-    if (request.self_collision) {
-      throw ConfigError("backend 'cuda' has no self-collision; leave it off, or use 'batch'");
-    }
     out.batch = std::make_unique<CudaBatch>(model, n);
 #else
     throw ConfigError("backend 'cuda' is not in this build; configure with the cuda preset");

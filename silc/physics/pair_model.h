@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Self-collision as the step reads it: shapes of moving links, and which of them may touch which.
-/// Included by step_model.h, of which it is a part.
-namespace silc {
+#include "silc/physics/step_model.h"
 
-template <class T>
-struct SoftRow;  // step_model.h
+/// Self-collision as the step reads it: shapes of moving links, and which of them may touch which.
+/// Not a part of StepModel, which travels with every launch of a GPU kernel.
+namespace silc {
 
 inline constexpr int kMaxShapes = 48;
 inline constexpr int kMaxPairs = 512;
@@ -41,7 +40,6 @@ struct PairConstants {
   T reach2;                  // centres further apart than the root of this cannot touch [m²]
 };
 
-/// Plain arrays, small: with the rest of the model it has to fit into a GPU's constant memory.
 template <class T>
 struct PairModel {
   int num_shapes, num_pairs, num_kinds;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/physics/pair_model.h"
 #include "silc/physics/soft_row.h"
 #include "silc/physics/spatial.h"
-#include "silc/physics/step_model.h"
 
 /// (D12) Contacts between two moving links. Such a contact couples two chains, and the tree of
 /// M + JᵀDJ is lost. What is left is the tree plus a few rows,
@@ -46,6 +46,7 @@ struct PairSlot {
 /// Scratch of the pairs. kSlots = 0 leaves it out, and with it all code about pairs.
 template <class Real, int kLinks, int kSlots>
 struct PairWork {
+  const PairModel<ScalarOf<Real>>* model;  // set by the caller
   PairSlot<Real> slot[kSlots];
   int num_slots;                          // used in some lane
   int count[ScalarTraits<Real>::kLanes];  // used in each
@@ -127,7 +128,7 @@ SILC_HD_NOINLINE void FindPairs(const StepModel<T>& model, const Robot& robot, W
   constexpr int kLanes = ScalarTraits<Real>::kLanes;
   const Real zero(0), one(1);
   const Vec3<Real> none = {zero, zero, zero};
-  const PairModel<T>& pairs = model.pairs;
+  const PairModel<T>& pairs = *work.pair.model;
   auto& out = work.pair;
   out.num_slots = 0;
   out.num_links = 0;
@@ -457,11 +458,24 @@ SILC_HD_NOINLINE void AnswerPairs(
   TreeAnswer<Real>(model, list, count, work);
 }
 
-/// (D12) Turns the tree's Newton target into that of tree and pairs, and gives (target − iterate)ᵀ
-/// H (target − iterate) for it. Lanes without pairs keep their bits.
-template <class Real, class Work, class T>
-SILC_HD_NOINLINE Real
-AddPairs(const StepModel<T>& model, const int* live, int num_live, Real dHd, Work& work) {
+/// Calls add(D, r, s) for the four edges of every slot: values at the iterate and at the target.
+template <class Real, class Work, class Add>
+SILC_HD void ForPairEdges(const Work& work, const Add& add) {
+  for (int k = 0; k < work.pair.num_slots; ++k) {
+    const PairSlot<Real>& s = work.pair.slot[k];
+    add(s.D, s.e[0] + s.e[1], s.e_new[0] + s.e_new[1]);
+    add(s.D, s.e[0] - s.e[1], s.e_new[0] - s.e_new[1]);
+    add(s.D, s.e[0] + s.e[2], s.e_new[0] + s.e_new[2]);
+    add(s.D, s.e[0] - s.e[2], s.e_new[0] - s.e_new[2]);
+  }
+}
+
+/// (D12) Turns the tree's Newton target into that of tree and pairs, with the sums that go with it:
+/// (target − iterate)ᵀ H (target − iterate), and those over the rows of contacts and pairs. Lanes
+/// without pairs keep their bits.
+template <class Real, class Sums, class Work, class T>
+SILC_HD_NOINLINE void AddPairs(
+    const StepModel<T>& model, const int* live, int num_live, Real* dHd, Sums* sums, Work& work) {
   auto& pair = work.pair;
   const Real zero(0);
   const Spatial<Real> none = {{zero, zero, zero}, {zero, zero, zero}};
@@ -492,19 +506,25 @@ AddPairs(const StepModel<T>& model, const int* live, int num_live, Real dHd, Wor
       sum += along * along;
     }
   }
-  return Select(pair.lanes, sum, dHd);
-}
+  *dHd = Select(pair.lanes, sum, *dHd);
 
-/// Calls add(D, r, s) for the four edges of every slot: values at the iterate and at the target.
-template <class Real, class Work, class Add>
-SILC_HD void ForPairEdges(const Work& work, const Add& add) {
-  for (int k = 0; k < work.pair.num_slots; ++k) {
-    const PairSlot<Real>& s = work.pair.slot[k];
-    add(s.D, s.e[0] + s.e[1], s.e_new[0] + s.e_new[1]);
-    add(s.D, s.e[0] - s.e[1], s.e_new[0] - s.e_new[1]);
-    add(s.D, s.e[0] + s.e[2], s.e_new[0] + s.e_new[2]);
-    add(s.D, s.e[0] - s.e[2], s.e_new[0] - s.e_new[2]);
+  Sums all = {zero, zero, zero, zero, MaskOf<Real>(false)};
+  for (int k = 0; k < work.num_active; ++k) {
+    auto& c = work.contact[k];
+    Real e[3];
+    ContactRows(c, work.link[c.link].a_new, e);
+    for (int j = 0; j < 3; ++j) c.e_new[j] = Select(pair.lanes, e[j], c.e_new[j]);
+    all.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
+    all.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
+    all.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
+    all.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
   }
+  ForPairEdges<Real>(work, [&](Real D, Real r, Real s) { all.Add(D, r, s); });
+  sums->curvature0 = Select(pair.lanes, all.curvature0, sums->curvature0);
+  sums->slope0 = Select(pair.lanes, all.slope0, sums->slope0);
+  sums->curvature1 = Select(pair.lanes, all.curvature1, sums->curvature1);
+  sums->slope1 = Select(pair.lanes, all.slope1, sums->slope1);
+  sums->changed = (pair.lanes & all.changed) | (Not(pair.lanes) & sums->changed);
 }
 
 /// Forces of the pairs at the solution, per slot and summed per link.
@@ -543,6 +563,12 @@ SILC_HD_NOINLINE void RefinePairs(const StepModel<T>& model, Work& work) {
     w.x = Select(on, w.x + pair.x[b], w.x);
     const Spatial<Real> base = parent >= 0 ? work.link[parent].a : none;
     w.a = Select<Real>(on, base + w.S * w.x, w.a);
+  }
+  for (int k = 0; k < work.num_active; ++k) {
+    auto& c = work.contact[k];
+    Real e[3];
+    ContactRows(c, work.link[c.link].a, e);
+    for (int j = 0; j < 3; ++j) c.e[j] = Select(on, e[j], c.e[j]);
   }
   PairRows<Real>(work, false);
 }

@@ -162,6 +162,7 @@ TEST(Pairs, StepIsMujocos) {
     const StepModel<double>& s = model.step;
     const DataPtr d(mj_makeData(&m));
     const auto work = std::make_unique<Work>();
+    work->pair.model = &model.pairs;
     portable::RobotBuffer<double> buffer(model);
     const portable::RobotData<double>& r = buffer.data();
     const StepOptions options{.max_iterations = 100, .line_search = 20, .tolerance = 1e-28};
@@ -243,7 +244,7 @@ TEST(Pairs, StepIsMujocos) {
         "%-18s %3d pairs, %5.2f self-contacts on average, %2d at most, %d states crowded; worst "
         "relative error: acceleration %.1e, velocity change %.1e, force %.1e\n",
         named.name.c_str(),
-        s.pairs.num_pairs,
+        model.pairs.num_pairs,
         static_cast<double>(self) / (kStateKinds * kStates),
         most,
         crowded,
@@ -260,8 +261,12 @@ double Quantile(std::vector<double>* values, double p) {
 
 /// Contacts by link and point as a scalar type sees them; the order is the model's.
 template <class Real>
-std::vector<int> Found(const BatchModel& model, const StepModel<Real>& step, const mjData& d) {
+std::vector<int> Found(const BatchModel& model,
+                       const StepModel<Real>& step,
+                       const PairModel<Real>& pairs,
+                       const mjData& d) {
   static portable::PairedWorkspace<Real> work;
+  work.pair.model = &pairs;
   portable::RobotBuffer<Real> robot(model);
   for (int i = 0; i < step.nq; ++i) robot.data().qpos[i] = static_cast<Real>(d.qpos[i]);
   portable::Kinematics<Real>(step, robot.data(), 0, work);
@@ -297,6 +302,7 @@ TEST(Pairs, FloatAccelerationIsMujocosToFiveDigits) {
     const mjModel& m = *named.model;
     const BatchModel model = CompileBatchModel(m, {.self_collision = true});
     const StepModel<float> single = ToFloat(model.step);
+    const PairModel<float> single_pairs = ToFloat(model.pairs);
     const DataPtr d(mj_makeData(&m));
     const int n = kStateKinds * kStates;
     for (const GroupKernel& kernel : AvailableGroupKernels()) {
@@ -310,7 +316,8 @@ TEST(Pairs, FloatAccelerationIsMujocosToFiveDigits) {
       int apart = 0, crowded = 0;
       for (int i = 0; i < n; ++i) {
         DrawState(m, i % kStateKinds, i, d.get());
-        const bool agree = Found<float>(model, single, *d) == Found<double>(model, model.step, *d);
+        const bool agree = Found<float>(model, single, single_pairs, *d) ==
+                           Found<double>(model, model.step, model.pairs, *d);
         apart += !agree;
         const bool fault = batch.view(Field::kFault)(i, 0) != 0;
         crowded += fault;

@@ -52,6 +52,7 @@ SILC_HD void AdvanceRobot(const StepModel<T>& model,
   for (int k = 0; k < substeps; ++k) {
     Step<Real>(model, robot, options, k, k + 1 == substeps, counts, work);
   }
+  if (!Work::Team::Leads()) return;
   for (int u = 0; u < model.num_actuators; ++u) robot.previous_target[u] = robot.target[u];
   for (int i = 0; i < model.num_pushes; ++i) {
     robot.wrench_steps[i] = Max(robot.wrench_steps[i] - Real(T(substeps)), zero);
@@ -75,7 +76,7 @@ SILC_HD_NOINLINE void ComputeOutputs(
   // poses of all links; the mass and first moment of their subtrees in G
   LinkFrame<Real> frame = {};
   for (int b = 0; b < model.num_links; ++b) {
-    PlaceLink<Real>(model, robot, b, work, &frame);
+    PlaceLink<Real>(model, robot, b, b - 1, work, &frame);
     work.frame[b] = frame;
     const int k = 10 * b;
     RigidInertia<Real>& G = work.link[b].G;

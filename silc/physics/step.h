@@ -5,6 +5,7 @@
 #include "silc/physics/soft_row.h"
 #include "silc/physics/spatial.h"
 #include "silc/physics/step_model.h"
+#include "silc/physics/team.h"
 
 /// One physics step of one robot (Real = double, float, or one CUDA thread) or of several side by
 /// side (Real = Lanes<N>). MuJoCo's step, computed another way; docs/physics.md derives (D1)–(D10).
@@ -28,7 +29,9 @@ namespace silc::SILC_KERNEL {
 
 /// The processor's clock, for profiles; 0 where there is none that is cheap to read.
 SILC_HD long Ticks() {
-#if defined(__x86_64__) && !defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
+  return clock64();
+#elif defined(__x86_64__) && !defined(__CUDACC__)
   return static_cast<long>(__builtin_ia32_rdtsc());
 #else
   return 0;
@@ -90,14 +93,6 @@ struct RobotData {
 };
 
 template <class Real>
-struct LinkFrame {
-  Rotation<Real> R;    // R_WL
-  Vec3<Real> p;        // from O
-  Spatial<Real> v;     // relative to a frame that moves with O's velocity at this instant
-  Spatial<Real> bias;  // acceleration at qacc = 0, gravity's opposite included
-};
-
-template <class Real>
 struct LinkWork {
   Spatial<Real> S;  // joint motion
   RigidInertia<Real> G;
@@ -128,9 +123,14 @@ struct ContactWork {
   Vec3<Real> force;     // on the link, in W
 };
 
-/// @tparam kSelfContacts  slots for contacts between links (pairs.h); 0 for models without them
-template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts, int kSelfContacts = 0>
+/// @tparam kSelfContacts  slots for contacts between links (pairs.h); 0 without self-collision
+template <class Real,
+          int kLinks = kMaxLinks,
+          int kContacts = kMaxContacts,
+          class Crew = Solo,
+          int kSelfContacts = 0>
 struct Workspace {
+  using Team = Crew;
   static constexpr int kSlots = kSelfContacts;
   PairWork<Real, kLinks, kSelfContacts> pair;
   LinkWork<Real> link[kLinks];
@@ -142,17 +142,18 @@ struct Workspace {
   MaskOf<Real> live[kLinks];
   int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
   int first_active[kLinks], active_end[kLinks];
-  int live_links[kLinks], num_live;  // live in some lane, ascending
-  int idle_links[kLinks], num_idle;
+  // the thread's own links, parents before children, the trunk first: live in some lane, the others
+  int live_links[kLinks], num_live, live_trunk;
+  int idle_links[kLinks], num_idle, idle_trunk;
   int all_links[kLinks];
   int limit_links[kLinks], num_limits;  // links with the joint at its limit in some lane
   unsigned char at_limit[kLinks];
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
-/// For models with self-collision.
+/// With self-collision. Its `pair.model` is to be set before a step.
 template <class Real>
-using PairedWorkspace = Workspace<Real, kMaxLinks, kMaxContacts, kMaxSelfContacts>;
+using PairedWorkspace = Workspace<Real, kMaxLinks, kMaxContacts, Solo, kMaxSelfContacts>;
 
 enum class Stage { kIdle, kNewton, kDamped };
 
@@ -167,12 +168,13 @@ SILC_HD Vec3<Real> Turn(Rotation<Real>* R, Real s, Real c) {
   return R->col[k];
 }
 
-/// (D2) Moves a frame from link b's parent to link b and writes the joint's motion S. `frame` holds
-/// link b − 1 on entry, which is the parent unless the tree branches there.
+/// (D2) Moves a frame from link b's parent to link b and writes the joint's motion S. On entry the
+/// frame is that of link `held`, which is the parent unless the tree branches there.
 template <class Real, class Work, class T>
 SILC_HD void PlaceLink(const StepModel<T>& model,
                        const RobotData<Real>& robot,
                        int b,
+                       int held,
                        Work& work,
                        LinkFrame<Real>* at) {
   const Real zero(0);
@@ -210,7 +212,11 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
       frame.R.col[k] = {Real(link.R_PL[k]), Real(link.R_PL[3 + k]), Real(link.R_PL[6 + k])};
     }
   } else {
-    if (link.parent != b - 1) frame = work.frame[link.parent];
+    if (Work::Team::Remote(b)) {
+      frame = Work::Team::template Frame<Real>(link.parent);
+    } else if (link.parent != held) {
+      frame = work.frame[link.parent];
+    }
     frame.p = frame.p + Rotate(frame.R, link.p_PL[0], link.p_PL[1], link.p_PL[2]);
     if (link.rotated) {
       const Rotation<Real> R = frame.R;
@@ -252,11 +258,15 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
                                  Work& work) {
   const Real zero(0);
   const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
+  using Team = typename Work::Team;
   LinkFrame<Real> frame = {};  // carried down a chain
-  for (int b = 0; b < model.num_links; ++b) {
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    PlaceLink<Real>(model, robot, b, work, &frame);
+    PlaceLink<Real>(model, robot, b, held, work, &frame);
+    Team::PutFrame(b, frame);
     w.tau = zero;
     w.damping = Real(link.damping);
     w.diagonal = robot.armature[b];
@@ -313,6 +323,7 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   }
   for (int i = 0; i < model.num_pushes; ++i) {
     const PushConstants<T>& push = model.push[i];
+    if (!Team::Owns(push.link)) continue;
     const MaskOf<Real> on = Real(T(substep)) < robot.wrench_steps[i];
     if (!Any(on)) continue;
     const LinkFrame<Real>& at = work.frame[push.link];
@@ -337,8 +348,10 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
                                    Work& work) {
   const Real zero(0), one(1);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
+  using Team = typename Work::Team;
   int n = 0;
-  for (int b = 0; b < model.num_links; ++b) {
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     work.first_active[b] = n;
     work.active_end[b] = n;
@@ -378,7 +391,6 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       c.link = b;
       c.id = i;
       c.upright = point.upright;
-      c.n = normal;
       c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
 
       Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
@@ -394,10 +406,13 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
       }
       const Real scale = robot.friction_scale[0];
       const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
-      c.t1 = t1 * mu1;
-      c.t2 = t2 * mu2;
+      t1 = t1 * mu1;
+      t2 = t2 * mu2;
       c.mu1 = mu1;
       c.mu2 = mu2;
+      c.n = normal;
+      c.t1 = t1;
+      c.t2 = t2;
 
       // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
       // row
@@ -415,9 +430,9 @@ SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
 
       const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
       const Real B(point.row.B);
-      c.ref[0] = -B * Dot(c.n, v) - Real(point.row.K) * imp * pos;
-      c.ref[1] = -B * Dot(c.t1, v);
-      c.ref[2] = -B * Dot(c.t2, v);
+      c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
+      c.ref[1] = -B * Dot(t1, v);
+      c.ref[2] = -B * Dot(t2, v);
       ++n;
     }
     work.active_end[b] = n;
@@ -431,7 +446,8 @@ SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot,
   const Real zero(0), one(1);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
   work.num_limits = 0;
-  for (int b = 0; b < model.num_links; ++b) {
+  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
+    const int b = Work::Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     work.at_limit[b] = 0;
@@ -458,7 +474,9 @@ template <class Real, class Work, class T>
 SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
   const Real zero(0);
   const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  for (int b = model.num_links - 1; b >= 0; --b) {
+  using Team = typename Work::Team;
+  for (auto walk = Team::Up(model); walk.Next();) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
     if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
@@ -467,18 +485,23 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
       live = live | (work.contact[k].D > zero);
     }
     for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
-      live = live | work.live[child];
+      live = live | (Team::Remote(child) ? MaskOf<Real>(Team::Live(child)) : work.live[child]);
     }
     work.live[b] = live;
+    Team::PutLive(b, live);
   }
-  work.num_live = 0;
-  work.num_idle = 0;
-  for (int b = 0; b < model.num_links; ++b) {
-    work.all_links[b] = b;
+  work.num_live = work.live_trunk = 0;
+  work.num_idle = work.idle_trunk = 0;
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
+    const bool trunk = own < Team::NumTrunk();
+    work.all_links[own] = b;
     if (Any(work.live[b])) {
       work.live_links[work.num_live++] = b;
+      work.live_trunk += trunk;
     } else {
       work.idle_links[work.num_idle++] = b;
+      work.idle_trunk += trunk;
     }
   }
 }
@@ -521,17 +544,21 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
   p->ang = p->ang - Cross(c.r, g);
 }
 
-/// (D4) Eliminates joints from the leaves to the root for the links in `list` (ascending, and every
-/// child of a listed link is listed or already eliminated). One function for all uses: the same
-/// machine code gives the same bits, on which the independence of lanes rests.
+/// (D4) Eliminates joints from the leaves to the root for the links in `list` (parents first, the
+/// `trunk` ones before the others, and every child of a listed link is listed or already
+/// eliminated). One function for all uses: the same machine code gives the same bits, on which the
+/// independence of lanes rests.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Eliminate(
-    const StepModel<T>& model, Stage stage, const int* list, int count, Work& work) {
+    const StepModel<T>& model, Stage stage, const int* list, int count, int trunk, Work& work) {
+  using Team = typename Work::Team;
   const Real zero(0), one(1);
   ArticulatedInertia<Real> A;
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
-  for (int i = count - 1; i >= 0; --i) {
+  for (int i = count - 1;; --i) {
+    if (i == trunk - 1) Team::Meet();  // the branches are done
+    if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
@@ -542,8 +569,12 @@ SILC_HD_NOINLINE void Eliminate(
       A = Widen(w.G);
       p = w.f;
       for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
-        AddTo(&A, work.A[child]);
-        p = p + work.p[child];
+        if (Team::Remote(child)) {
+          Team::AddPort(child, &A, &p);
+        } else {
+          AddTo(&A, work.A[child]);
+          p = p + work.p[child];
+        }
       }
     }
 
@@ -604,6 +635,9 @@ SILC_HD_NOINLINE void Eliminate(
     const int next = i > 0 ? list[i - 1] : -1;
     if (next == link.parent && link.parent >= 0 && model.link[next].num_children == 1) {
       carried = b;
+    } else if (Team::Remote(b)) {
+      Team::PutPort(b, A, p);
+      carried = -1;
     } else {
       work.A[b] = A;
       work.p[b] = p;
@@ -616,6 +650,38 @@ template <class Real>
 SILC_HD Spatial<Real> ZeroSpatial() {
   const Real zero(0);
   return {{zero, zero, zero}, {zero, zero, zero}};
+}
+
+/// Accelerations on the way from the root to the leaves, carried along a chain and put down where
+/// the tree branches: at the iterate and at the target of Newton's method.
+template <class Real>
+struct Motion {
+  Spatial<Real> a, a_new;
+};
+
+/// The motion of the link that link b hangs on. `last` is that of link `held`.
+template <class Real, class Work, class T>
+SILC_HD Motion<Real> ParentMotion(
+    const StepModel<T>& model, int b, int held, const Motion<Real>& last, const Work& work) {
+  using Team = typename Work::Team;
+  const int parent = model.link[b].parent;
+  if (parent < 0) return {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  if (parent == held) return last;
+  if (Team::Remote(b)) {
+    return {Team::template Motion<Real>(parent), Team::template MotionNew<Real>(parent)};
+  }
+  return {work.link[parent].a, work.link[parent].a_new};
+}
+
+template <class Real, class Work, class T>
+SILC_HD void KeepMotion(const StepModel<T>& model, int b, const Motion<Real>& motion, Work& work) {
+  // pairs of links ask for motions anywhere
+  if (model.link[b].num_children > 1 || Work::kSlots > 0) {
+    work.link[b].a = motion.a;
+    work.link[b].a_new = motion.a_new;
+  }
+  Work::Team::PutMotion(b, motion.a);
+  Work::Team::PutMotionNew(b, motion.a_new);
 }
 
 /// J qacc − a_ref of a contact for the link's acceleration a.
@@ -633,27 +699,6 @@ SILC_HD void ContactRows(const ContactWork<Real>& c, const Spatial<Real>& a, Rea
   e[2] = Dot(c.t2, at) - c.ref[2];
 }
 
-/// Sums over the rows along the line from iterate to target, α from 0 to 1.
-template <class Real>
-struct RowSums {
-  Real curvature0, slope0;  // rows active at α = 0: Σ D Δ², Σ D r Δ
-  Real curvature1, slope1;  // rows active at α = 1: Σ D Δ², Σ D r' Δ
-  MaskOf<Real> changed;     // some row is active at one end only
-
-  /// Row value r at α = 0 and s at α = 1, quadratic below zero.
-  SILC_HD void Add(Real D, Real r, Real s) {
-    const Real zero(0);
-    const Real delta = s - r, q = D * delta;
-    const MaskOf<Real> on0 = r < zero, on1 = s < zero;
-    const Real q0 = Select(on0, q, zero), q1 = Select(on1, q, zero);
-    curvature0 += q0 * delta;
-    slope0 += q0 * r;
-    curvature1 += q1 * delta;
-    slope1 += q1 * s;
-    changed = changed | ((on0 != on1) & (D > zero));
-  }
-};
-
 /// (D3) Newton's method over the live links. Leaves the iterate in link.x, root link.a and
 /// contact.e.
 template <class Real, class Work, class T>
@@ -664,80 +709,76 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
                              StepCounts* counts,
                              Work& work) {
   using Mask = MaskOf<Real>;
+  using Team = typename Work::Team;
   const Real zero(0), one(1), tiny(T(1e-30));
   const int* live = work.live_links;
   const int num_live = work.num_live;
 
-  // accelerations of the chain for a given iterate
-  const auto accelerate = [&]() {
-    for (int i = 0; i < num_live; ++i) {
-      const int b = live[i], parent = model.link[b].parent;
-      LinkWork<Real>& w = work.link[b];
-      if (model.link[b].joint == JointKind::kFree) continue;
-      const Spatial<Real> base = parent >= 0 ? work.link[parent].a : ZeroSpatial<Real>();
-      w.a = base + w.S * w.x;
-    }
-  };
-
   // start from the last step's acceleration
   Mask any_live = Mask(false);
-  for (int i = 0; i < num_live; ++i) {
-    const int b = live[i];
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     if (link.parent < 0) any_live = any_live | work.live[b];
     if (link.joint == JointKind::kFree) {
       const Rotation<Real>& R = work.frame[b].R;
       const int k = link.dof;
-      w.a = {R.col[0] * robot.qacc[k + 3] + R.col[1] * robot.qacc[k + 4] +
-                 R.col[2] * robot.qacc[k + 5],
-             {robot.qacc[k], robot.qacc[k + 1], robot.qacc[k + 2]}};
+      motion.a = {R.col[0] * robot.qacc[k + 3] + R.col[1] * robot.qacc[k + 4] +
+                      R.col[2] * robot.qacc[k + 5],
+                  {robot.qacc[k], robot.qacc[k + 1], robot.qacc[k + 2]}};
+      w.a = motion.a;
     } else {
       w.x = robot.qacc[link.dof];
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      motion.a = motion.a + w.S * w.x;
+    }
+    KeepMotion<Real>(model, b, motion, work);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      ContactRows(work.contact[k], motion.a, work.contact[k].e);
     }
   }
-  accelerate();
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    ContactRows(c, work.link[c.link].a, c.e);
-  }
+  Team::AnyMember(&any_live);
   if constexpr (Work::kSlots > 0) PairRows<Real>(work, false);
 
   Mask done = frozen | Not(any_live);
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
     // target: the minimum if the active rows stayed as they are
-    Eliminate<Real>(model, Stage::kNewton, live, num_live, work);
+    Eliminate<Real>(model, Stage::kNewton, live, num_live, work.live_trunk, work);
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
-    for (int i = 0; i < num_live; ++i) {
-      const int b = live[i], parent = model.link[b].parent;
+    RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
+    held = -1;
+    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
+      const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
       if (model.link[b].joint == JointKind::kFree) {
+        motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
         dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
-        continue;
+      } else {
+        motion = ParentMotion<Real>(model, b, held, motion, work);
+        const Real x = w.x, answer = w.u - w.inv_D * Dot(w.U, motion.a);
+        const Real x_new = w.u - w.inv_D * Dot(w.U, motion.a_new);
+        const Real miss = answer - x;
+        dHd += Select(work.live[b], miss * miss * w.D, zero);
+        motion.a = motion.a + w.S * x;
+        motion.a_new = motion.a_new + w.S * x_new;
+        w.x_new = x_new;
       }
-      const Spatial<Real> base = parent >= 0 ? work.link[parent].a : ZeroSpatial<Real>();
-      const Spatial<Real> base_new = parent >= 0 ? work.link[parent].a_new : ZeroSpatial<Real>();
-      w.x_new = w.u - w.inv_D * Dot(w.U, base_new);
-      w.a_new = base_new + w.S * w.x_new;
-      const Real miss = w.u - w.x - w.inv_D * Dot(w.U, base);
-      dHd += Select(work.live[b], miss * miss * w.D, zero);
+      KeepMotion<Real>(model, b, motion, work);
+      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+        ContactWork<Real>& c = work.contact[k];
+        ContactRows(c, motion.a_new, c.e_new);
+        sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
+        sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
+        sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
+        sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+      }
     }
     if constexpr (Work::kSlots > 0) {
-      if (work.pair.num_slots > 0) dHd = AddPairs<Real>(model, live, num_live, dHd, work);
-    }
-
-    RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
-    for (int k = 0; k < work.num_active; ++k) {
-      ContactWork<Real>& c = work.contact[k];
-      ContactRows(c, work.link[c.link].a_new, c.e_new);
-      sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
-      sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
-      sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
-      sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
-    }
-    if constexpr (Work::kSlots > 0) {
-      ForPairEdges<Real>(work, [&](Real D, Real r, Real s) { sums.Add(D, r, s); });
+      if (work.pair.num_slots > 0) AddPairs<Real>(model, live, num_live, &dHd, &sums, work);
     }
     for (int i = 0; i < work.num_limits; ++i) {
       const LinkWork<Real>& w = work.link[work.limit_links[i]];
@@ -759,6 +800,8 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
         sums.changed = sums.changed | (in0 != in1) | (Not(in0) & ((fr > zero) != (fs > zero)));
       }
     }
+
+    Team::Sum(&dHd, &sums);
 
     // the same rows at both ends: the target is the minimum itself
     const Mask small = Not(dHd * Real(model.inertia_scale) > Real(T(options.tolerance)));
@@ -790,8 +833,8 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
                    low + low + one);
         const Real next = Select((newton > low) & (newton < high), newton, secant);
         alpha = Select(settled, alpha, next);
-        slope = g0 + alpha * dMd;
-        curvature = dMd;
+        slope = zero;
+        curvature = zero;
         const auto add = [&](Real D, Real r, Real s) {
           const Real delta = s - r, value = r + alpha * delta;
           const Real q = Select(value < zero, D * delta, zero);
@@ -821,6 +864,9 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
             curvature += Select(Abs(D * jar) < f, D * delta * delta, zero);
           }
         }
+        Team::Sum(evaluation & 1, &slope, &curvature);
+        slope += g0 + alpha * dMd;
+        curvature += dMd;
         settled = settled | Not(Abs(slope) > flat);
         short_of = slope < zero;
         low = Select(settled, low, Select(short_of, alpha, low));
@@ -861,7 +907,6 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     }
     done = done | at_target;
     if (All(done)) break;
-    accelerate();
   }
   work.solved = done;
   if (counts) {
@@ -878,13 +923,19 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
     ContactWork<Real>& c = work.contact[k];
     const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
     const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
-    const Vec3<Real> force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
+    Vec3<Real> force;
+    if (c.upright) {
+      force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
+    } else {
+      force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
+    }
     const MaskOf<Real> touching = c.D > zero;
     const Vec3<Real> none = {zero, zero, zero};
     c.force = Select<Real>(touching, force, none);
   }
   if constexpr (Work::kSlots > 0) PairForces<Real>(work);
-  for (int b = 0; b < model.num_links; ++b) {
+  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
+    const int b = Work::Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     Real force = zero;
@@ -905,17 +956,22 @@ SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work& work) {
   const MaskOf<Real> never = MaskOf<Real>(false);
-  for (int b = 0; b < model.num_links; ++b) {
-    const LinkConstants<T>& link = model.link[b];
+  using Team = typename Work::Team;
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+    const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
     const MaskOf<Real> live = all_idle ? never : work.live[b];
-    if (link.joint == JointKind::kFree) {
-      w.a = Select<Real>(live, w.a, w.a_new);
-      continue;
+    if (model.link[b].joint == JointKind::kFree) {
+      motion.a = Select<Real>(live, w.a, w.a_new);
+    } else {
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, motion.a));
+      motion.a = motion.a + w.S * w.x;
     }
-    const Spatial<Real> base = link.parent >= 0 ? work.link[link.parent].a : ZeroSpatial<Real>();
-    w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, base));
-    w.a = base + w.S * w.x;
+    w.a = motion.a;
+    Team::PutMotion(b, motion.a);
   }
 }
 
@@ -924,51 +980,69 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
 /// small and computed afresh, gives them back.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
-  for (int b = model.num_links - 1; b >= 0; --b) {
+  using Team = typename Work::Team;
+  Spatial<Real> p = ZeroSpatial<Real>();
+  int carried = -1;  // the link whose p is still at hand
+  for (auto walk = Team::Up(model); walk.Next();) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     // what is missing to the balance of forces, of the link and of all it carries
-    Spatial<Real> p = w.f + w.G * w.a;
-    for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
-      p = p + work.p[child];
+    Spatial<Real> missing = w.f + w.G * w.a;
+    if (link.num_children == 1 && carried == link.first_child) {
+      missing = missing + p;
+    } else {
+      for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
+        missing =
+            missing + (Team::Remote(child) ? Team::template Force<Real>(child) : work.p[child]);
+      }
     }
     for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
       const ContactWork<Real>& c = work.contact[k];
-      p.lin = p.lin - c.force;
-      p.ang = p.ang - Cross(c.r, c.force);
+      missing.lin = missing.lin - c.force;
+      missing.ang = missing.ang - Cross(c.r, c.force);
     }
     if constexpr (Work::kSlots > 0) {
-      if (work.pair.on_chain[b]) p = p - work.pair.force[b];
+      if (work.pair.on_chain[b]) missing = missing - work.pair.force[b];
     }
+    carried = b;
     if (link.joint == JointKind::kFree) {
-      p = p + w.a * w.diagonal;
-      w.a_new = Solve(work.A[b], Spatial<Real>{-p.ang, -p.lin});
+      missing = missing + w.a * w.diagonal;
+      w.a_new = Solve(work.A[b], Spatial<Real>{-missing.ang, -missing.lin});
       continue;
     }
-    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, p)) * w.inv_D;
-    work.p[b] = p + w.U * w.u;
+    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, missing)) * w.inv_D;
+    p = missing + w.U * w.u;
+    if (link.parent < 0) continue;
+    if (Team::Remote(b)) {
+      Team::PutForce(b, p);
+    } else if (model.link[link.parent].num_children > 1) {
+      work.p[b] = p;
+    }
   }
-  for (int b = 0; b < model.num_links; ++b) {
-    const LinkConstants<T>& link = model.link[b];
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+    const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    if (link.joint == JointKind::kFree) {
-      w.a = Select<Real>(work.solved, w.a + w.a_new, w.a);
-      continue;
+    if (model.link[b].joint == JointKind::kFree) {
+      motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
+    } else {
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      const Real dx = w.u - w.inv_D * Dot(w.U, motion.a_new);
+      const Real x = Select(work.solved, w.x + dx, w.x);
+      motion.a_new = motion.a_new + w.S * dx;
+      motion.a = motion.a + w.S * x;
+      w.x = x;
     }
-    const LinkWork<Real>* parent = link.parent >= 0 ? &work.link[link.parent] : nullptr;
-    const Spatial<Real> zero = ZeroSpatial<Real>();
-    const Spatial<Real> correction = parent ? parent->a_new : zero;
-    const Real dx = w.u - w.inv_D * Dot(w.U, correction);
-    w.a_new = correction + w.S * dx;
-    w.x = Select(work.solved, w.x + dx, w.x);
-    w.a = (parent ? parent->a : zero) + w.S * w.x;
+    w.a = motion.a;
+    KeepMotion<Real>(model, b, motion, work);
+    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      ContactRows(work.contact[k], motion.a, work.contact[k].e);
+    }
   }
   if constexpr (Work::kSlots > 0) {
     if (work.pair.num_slots > 0) RefinePairs<Real>(model, work);
-  }
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    ContactRows(c, work.link[c.link].a, c.e);
   }
 }
 
@@ -988,10 +1062,10 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
-  Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work);
+  Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work.idle_trunk, work);
   clock.Charge(kStageIdle);
   work.solved = MaskOf<Real>(true);
-  if (work.num_live > 0) {
+  if (Work::Team::MeetAny(work.num_live > 0)) {
     const MaskOf<Real> frozen = robot.fault[0] > Real(0);
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
@@ -1023,7 +1097,10 @@ SILC_HD_NOINLINE void WriteResults(const StepModel<T>& model,
                                    const RobotData<Real>& robot,
                                    const Work& work) {
   const Real zero(0);
-  for (int i = 0; i < 3 * model.num_feet; ++i) robot.foot_force[i] = zero;
+  using Team = typename Work::Team;
+  for (int i = 0; i < 3 * model.num_feet; ++i) {
+    if (Team::Owns(model.foot_link[i / 3])) robot.foot_force[i] = zero;
+  }
   for (int k = 0; k < work.num_active; ++k) {
     const ContactWork<Real>& c = work.contact[k];
     const int foot = model.contact[c.id].foot;
@@ -1034,6 +1111,7 @@ SILC_HD_NOINLINE void WriteResults(const StepModel<T>& model,
   }
   for (int i = 0; i < model.num_imus; ++i) {
     const SiteConstants<T>& imu = model.imu[i];
+    if (!Team::Owns(imu.link)) continue;
     const LinkFrame<Real>& frame = work.frame[imu.link];
     Rotation<Real> R;
     SILC_UNROLL
@@ -1072,7 +1150,9 @@ SILC_HD void Step(const StepModel<T>& model,
   const MaskOf<Real> was_ok = Not(robot.fault[0] > zero);
 
   // qacc is what Newton starts from next time
-  for (int b = 0; b < model.num_links; ++b) {
+  using Team = typename Work::Team;
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     const LinkWork<Real>& w = work.link[b];
     const int k = link.dof;
@@ -1089,7 +1169,8 @@ SILC_HD void Step(const StepModel<T>& model,
     }
   }
   if (model.implicit_damping) {
-    Eliminate<Real>(model, Stage::kDamped, work.all_links, model.num_links, work);
+    Eliminate<Real>(
+        model, Stage::kDamped, work.all_links, Team::NumOwn(model), Team::NumTrunk(), work);
     Accelerate<Real>(model, true, work);
   }
 
@@ -1100,7 +1181,8 @@ SILC_HD void Step(const StepModel<T>& model,
     finite = finite & (Abs(v) < huge);
     sane = sane & (Abs(v) < limit);
   };
-  for (int b = 0; b < model.num_links; ++b) {
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
     const int k = link.dof;
@@ -1129,15 +1211,17 @@ SILC_HD void Step(const StepModel<T>& model,
       check(robot.qpos[link.qpos], huge);
     }
   }
+  Team::AllMembers(&finite, &sane);
   MaskOf<Real> ok = was_ok & finite & sane;
   Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
   if constexpr (Work::kSlots > 0) {
     code = Select(ok & work.pair.crowded, Real(T(kFaultCrowded)), code);
     ok = ok & Not(work.pair.crowded);
   }
-  robot.fault[0] = Select(ok, zero, Select(was_ok, code, robot.fault[0]));
+  if (Team::Leads()) robot.fault[0] = Select(ok, zero, Select(was_ok, code, robot.fault[0]));
 
-  for (int b = 0; b < model.num_links; ++b) {
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     const LinkWork<Real>& w = work.link[b];
     const int k = link.dof, q = link.qpos;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "silc/physics/pair_model.h"
-
 /// A robot as the step reads it: constants only, no pointers, so that one memcpy carries it into a
 /// thread's cache or a GPU's constant memory. BatchModel (batch_model.h) makes it from an mjModel.
 namespace silc {
@@ -178,12 +176,11 @@ struct StepModel {
   T max_speed;           // |q̇| above which a robot is faulty [rad/s or m/s]
   T max_distance;        // same for the base's position [m]
   LinkConstants<T> link[kMaxLinks];
-  ContactConstants<T> contact[kMaxContacts];
   ActuatorConstants<T> actuator[kMaxLinks];
   SiteConstants<T> imu[kMaxImus];
   SiteConstants<T> frame[kMaxFrames];
   PushConstants<T> push[kMaxPushes];
-  PairModel<T> pairs;  // self-collision; none unless switched on
+  ContactConstants<T> contact[kMaxContacts];  // last: a GPU launch carries only those in use
 };
 
 }  // namespace silc

@@ -29,7 +29,7 @@ constexpr int kStates = 40;  // per model and kind
 constexpr int kStates = 500;
 #endif
 
-using Work = PairedWorkspace<double>;
+using Work = Workspace<double>;
 
 /// MuJoCo's answer with its solver converged far beyond the tolerances below, and motors driven as
 /// our servos drive them.

@@ -2,6 +2,7 @@
 #include "silc/policy/layout_file.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -186,6 +187,16 @@ std::string FindLayout(const std::string& name_or_path, const std::string& direc
   throw ConfigError("layout '" + name_or_path + "': no such layout in " + directory +
                     DidYouMean(name_or_path, known) +
                     "\n  Give one of those, or the path of a YAML file.");
+}
+
+std::string LayoutFolder() {
+  const char* chosen = std::getenv("SILC_LAYOUTS");
+  if (chosen != nullptr && *chosen != '\0') return chosen;
+  for (const char* folder : {"layouts", SILC_LAYOUTS_SOURCE_DIR}) {
+    if (std::filesystem::is_regular_file(std::filesystem::path(folder) / "falcon.yaml"))
+      return folder;
+  }
+  return SILC_LAYOUTS_INSTALL_DIR;
 }
 
 }  // namespace silc

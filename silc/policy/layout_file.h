@@ -25,4 +25,8 @@ LayoutFile ParseLayout(const YamlNode& node);
 /// slash or ending in .yaml). Throws ConfigError that lists the known names.
 std::string FindLayout(const std::string& name_or_path, const std::string& directory);
 
+/// The folder that holds the layouts that go by name: $SILC_LAYOUTS, else ./layouts, else the
+/// source tree's, else the installed one.
+std::string LayoutFolder();
+
 }  // namespace silc

@@ -264,11 +264,14 @@ TEST(LocoEnv, SampleJacobiansAreTheContactConsistentOnes) {
         EXPECT_LT((ours - theirs).norm(), 2e-5) << "hand " << h << " mode " << mode;
       }
       if (mode == 0) {
-        EXPECT_LT((sample.bottomRows(6) * expected.N).norm(), 2e-5);
-        EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(sample.bottomRows(6)).rank(), 6);
+        EXPECT_LT((sample.middleRows(9, 6) * expected.N).norm(), 2e-5);
+        EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(sample.middleRows(9, 6)).rank(), 6);
       } else {
-        EXPECT_EQ(sample.bottomRows(6).norm(), 0);
+        EXPECT_EQ(sample.middleRows(9, 6).norm(), 0);
       }
+      Eigen::MatrixXd turned = sample.bottomRows(3) - expected.E;
+      if (mode == 0) turned = turned * expected.N;
+      EXPECT_LT(turned.norm(), 2e-5) << "gravity, mode " << mode;
       if (mode == 3) {
         EXPECT_EQ(sample.topRows(3).norm(), 0);
       } else {

@@ -19,7 +19,11 @@ struct FieldPtr {
   long group_stride;
 
   SILC_HD float& operator()(int env, int i) const {
+#ifdef __CUDA_ARCH__
+    return data[static_cast<long>(i) * lanes + env];  // one group: no division
+#else
     return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
+#endif
   }
 };
 
@@ -30,17 +34,23 @@ struct PhysicsView {
   int nv;
 };
 
-/// Constants of a task, by value: nothing in it changes between control steps but penalty_scale and
-/// step.
+/// What all robots share and a control step changes. On a GPU it lies there, so that steps can be
+/// enqueued without the host knowing how the ones before went.
+struct TaskProgress {
+  std::uint32_t step;   // of the control step under way, from 1; the counter of all draws
+  float penalty_scale;  // curriculum
+  float mean_survival;  // of ended episodes; −1: none has ended
+};
+
+/// Constants of a task, by value: nothing in it changes but what `progress` points to.
 struct TaskContext {
   TaskConfig config;
   TaskRobot robot;
   ReachTable reaches;
   MotionTable motions;
+  TaskProgress* progress;
   std::uint64_t seed;
-  std::uint32_t step;   // control steps since the start, the counter of all draws
-  float penalty_scale;  // curriculum
-  int episode_steps;    // time-out
+  int episode_steps;  // time-out
   int resample_steps;
   float physics_dt;  // [s]
 };
@@ -76,8 +86,9 @@ enum StepFlag : std::uint8_t {
 };
 
 /// Jacobians of one sample, row-major over the 29 joints: centre of mass 3, left hand 3, right hand
-/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular).
-inline constexpr int kSampleRows = 15;
+/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular),
+/// gravity in the pelvis frame 3 (E = ∂g_B/∂q).
+inline constexpr int kSampleRows = 18;
 inline constexpr int kSampleJacobian = kSampleRows * kTaskJoints;
 /// Contact mode of a sample, numbered as silc/stiffness/contact_mode.h; kModeUnknown for the first
 /// sample of an episode, whose kinematics are those of the state before the reset.
@@ -110,6 +121,8 @@ enum Tracking : int {
   kTrackDiverged,
   kTrackEpisodeSteps,  // of ended episodes
   kTrackSurvival,      // share survived, of ended episodes
+  kTrackForceScale,    // curricula, per step
+  kTrackHeightScale,
   kNumTracking
 };
 
@@ -174,7 +187,8 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
 }
 
 /// (S5)'s ingredients for the sample: single support as the physics gives it; double support with
-/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM.
+/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM and
+/// gravity where it is.
 SILC_HD void FillSample(
     const TaskRobot& robot, const PhysicsView& view, int env, int mode, float* out) {
   const int nv = view.nv;
@@ -209,6 +223,24 @@ SILC_HD void FillSample(
       out[(9 + row) * kTaskJoints + j] = value;
     }
   }
+  // E = [g_B]× w_B per q̇; the base turns against the leg that stands
+  float quat[4], R[9];
+  for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
+  RotationOf(quat, R);
+  const float g_B[3] = {-R[6], -R[7], -R[8]};
+  for (int j = 0; j < kTaskJoints; ++j) {
+    float E[3] = {0, 0, 0};
+    if (!flight) {
+      float w_W[3], w_B[3];
+      for (int k = 0; k < 3; ++k) {
+        w_W[k] = -view.frame_jacobian(
+            env, 6 * nv * (kFrameLeftFoot + foot) + nv * (3 + k) + robot.dof[j]);
+      }
+      RotateBack(R, w_W, w_B);
+      Cross(g_B, w_B, E);
+    }
+    for (int k = 0; k < 3; ++k) out[(15 + k) * kTaskJoints + j] = E[k];
+  }
 }
 
 /// One foot's two-state machine: stands above `enter`, lifted below `leave`, each for at least one
@@ -234,10 +266,10 @@ SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, En
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
   const auto id = static_cast<std::uint32_t>(env);
-  Draw draw(t.seed, id, t.step, DrawPurpose::kReset);
-  Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
-  Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
-  Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+  Draw draw(t.seed, id, t.progress->step, DrawPurpose::kReset);
+  Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
+  Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
+  Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
 
   s->k = s->start_k = 0;
   s->fresh = true;
@@ -323,7 +355,7 @@ SILC_HD void Observe(const TaskContext& t,
   }
   step::RotateBack(base.R, s.push, o.push_B);
 
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kNoise);
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
   float frame[kActorFrame];
   ActorFrame(t.config.noise, robot, o, draw, frame);
   PushFrame(frame, s.fresh, out->actor_obs);
@@ -342,7 +374,7 @@ SILC_HD void StartEnv(const TaskContext& t,
   s->height_scale = t.config.curriculum.height_start;
   ResetEnv(t, view, env, s);
   if (stagger) {
-    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kPush);
+    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
     s->k = s->start_k = draw.Index(t.episode_steps);
   }
   const float feet[2] = {-t.robot.p_FS[0][2], -t.robot.p_FS[1][2]};
@@ -371,7 +403,7 @@ SILC_HD bool BeginStep(
   if (!s->fresh) {
     step::BaseState base;
     step::ReadBase(robot, view, env, &base);
-    Draw draw(t.seed, id, t.step, DrawPurpose::kForceNoise);
+    Draw draw(t.seed, id, t.progress->step, DrawPurpose::kForceNoise);
     for (int h = 0; h < 2; ++h) {
       const int frame = kFrameLeftHand + h;
       const auto jacobian = [&](int axis, int joint) {
@@ -411,8 +443,8 @@ SILC_HD bool BeginStep(
       for (int k = 0; k < 3; ++k) s->push[k] = 0;
     }
     if (s->push_wait <= 0) {
-      Draw draw(t.seed, id, t.step, DrawPurpose::kPush);
-      const float size = c.push.force * s->force_scale * draw.Uniform();
+      Draw draw(t.seed, id, t.progress->step, DrawPurpose::kPush);
+      const float size = c.push.force * s->force_scale * draw.Uniform(c.push.min_share, 1);
       const float angle = draw.Uniform(0, 6.283185307179586f);
       s->push[0] = size * cosf(angle);
       s->push[1] = size * sinf(angle);
@@ -567,7 +599,7 @@ SILC_HD float EndStep(
   } else {
     step::BaseState base;
     step::ReadBase(robot, view, env, &base);
-    Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
+    Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
     AdvanceArms(c.arms, t.reaches, t.motions, robot.control_dt, arm_draw, &s->arms);
     s->phase = AdvanceGait(c.gait, s->phase, s->command.walk, robot.control_dt);
 
@@ -581,7 +613,7 @@ SILC_HD float EndStep(
       flag = kTimedOut;
     }
     float terms[kNumRewards];
-    ComputeRewards(c.rewards, robot, r, t.penalty_scale, terms, out->reward);
+    ComputeRewards(c.rewards, robot, r, t.progress->penalty_scale, terms, out->reward);
     for (int i = 0; i < kNumRewards; ++i) out->terms[i] += terms[i];
     step::Track(r, out->tracking);
     for (int f = 0; f < 2; ++f) {
@@ -598,8 +630,8 @@ SILC_HD float EndStep(
     if (flag == kRunning) {
       if (s->k % t.resample_steps == 0) {
         const float walked = s->command.walk;
-        Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
-        Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+        Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
+        Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
         SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
         ResampleArms(c.arms, force_draw, &s->arms);
         ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
@@ -609,6 +641,8 @@ SILC_HD float EndStep(
     }
   }
   *out->flag = flag;
+  out->tracking[kTrackForceScale] += s->force_scale;
+  out->tracking[kTrackHeightScale] += s->height_scale;
 
   float survival = -1;
   if (flag != kRunning) {
@@ -636,6 +670,30 @@ SILC_HD float EndStep(
   }
   Observe(t, view, env, *s, foot_height, out);
   return survival;
+}
+
+/// After the control step of all robots: curricula that follow the performance of all, and the next
+/// step's number.
+/// @param survival  sum of what EndStep() returned where that was not −1, @param ended how many
+SILC_HD void EndStepOfAll(
+    const TaskConfig::Curriculum& c, int num_envs, double survival, int ended, TaskProgress* p) {
+  if (ended > 0) {
+    const float share =
+        static_cast<float>(ended) / (c.penalty_window * static_cast<float>(num_envs));
+    const float mean = static_cast<float>(survival / ended);
+    p->mean_survival = p->mean_survival < 0
+                           ? mean
+                           : p->mean_survival + Min(1.0f, share) * (mean - p->mean_survival);
+  }
+  if (p->mean_survival < 0) {
+    // no episode has ended: nothing is known
+  } else if (p->mean_survival > c.penalty_up) {
+    p->penalty_scale = Min(1.0f, p->penalty_scale * (1 + c.penalty_rate));
+  } else if (p->mean_survival < c.penalty_down) {
+    p->penalty_scale =
+        Max(Min(c.penalty_min, p->penalty_scale), p->penalty_scale * (1 - c.penalty_rate));
+  }
+  ++p->step;
 }
 
 }  // namespace silc

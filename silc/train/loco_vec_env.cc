@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/train/loco_vec_env.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "silc/base/check.h"
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/train/loco_spec.h"
+#ifdef SILC_HAVE_CUDA
+#include "silc/train/cuda_vec_env.h"
+#endif
+
+namespace silc {
+namespace {
+
+constexpr int kChunk = 64;  // robots per task of the thread pool
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> LocoMetrics(const LocoStats& stats,
+                                                        const TaskConfig& config) {
+  const bool ended = stats.episodes > 0;
+  std::vector<std::pair<std::string, double>> list = {
+      {"task/episode_length", ended ? stats.episode_length : kNone},
+      {"task/survival", ended ? stats.survival : kNone}};
+  if (config.commands.walk_prob > 0) {
+    const bool walked = stats.walk_share > 0;
+    list.insert(list.end(),
+                {{"task/velocity_error", walked ? stats.walk_velocity_error : kNone},
+                 {"task/yaw_rate_error", walked ? stats.walk_yaw_rate_error : kNone},
+                 {"task/phase_match", walked ? stats.phase_match : kNone}});
+  }
+  list.insert(list.end(),
+              {{"task/stand_speed", stats.walk_share < 1 ? stats.stand_speed : kNone},
+               {"task/arm_error", stats.arm_error_rms},
+               {"task/height_error", stats.height_error},
+               {"task/penalty_scale", stats.penalty_scale},
+               {"task/force_scale", stats.force_scale},
+               {"task/height_scale", stats.height_scale},
+               {"task/diverged", stats.diverged}});
+  for (int i = 0; i < kNumRewards; ++i) {
+    if (config.rewards.weight[i] == 0) continue;
+    list.emplace_back(std::string("reward/") + kRewardTerms[i].name, stats.term[i]);
+  }
+  return list;
+}
+
+double LocoScore(const LocoStats& stats) {
+  if (!(stats.steps > 0)) return kNone;
+  double sum = 0;
+  for (const RewardTerm term : {RewardTerm::kTrackingLinVelX,
+                                RewardTerm::kTrackingLinVelY,
+                                RewardTerm::kTrackingAngVel,
+                                RewardTerm::kTrackingWalkBaseHeight,
+                                RewardTerm::kTrackingStanceBaseHeight,
+                                RewardTerm::kTrackingWaistDofsTapping,
+                                RewardTerm::kTrackingWaistDofsStance,
+                                RewardTerm::kTrackingUpperBodyDofs,
+                                RewardTerm::kWalkLinVelX,
+                                RewardTerm::kWalkLinVelY,
+                                RewardTerm::kTermination}) {
+    sum += stats.term[static_cast<int>(term)];
+  }
+  return sum;
+}
+
+LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
+    : env_(options.env),
+      pool_(std::max(1, options.env.threads)),
+      diverged_log_(std::move(options.diverged_log)),
+      score_(kNone) {
+  spec_ = MakeLocoSpec(env_.robot_model(), env_.config(), options.budget, env_.num_envs());
+}
+
+void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
+  const StiffnessView& s = view.stiffness;
+  // a learner that wants the Jacobians has asked for them when the environment was made
+  SILC_CHECK(s.mode == nullptr || !step.jacobian.empty());
+  const int num_envs = env_.num_envs();
+  pool_.For((num_envs + kChunk - 1) / kChunk, [&](int, int chunk) {
+    const std::size_t first = static_cast<std::size_t>(chunk) * kChunk;
+    const std::size_t count = std::min<std::size_t>(kChunk, num_envs - first);
+    const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
+      std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
+    };
+    copy(view.obs, step.obs, kActorObs);
+    copy(view.critic_obs, step.critic_obs, kCriticObs);
+    if (s.mode == nullptr) return;
+    std::memcpy(s.mode + first, &step.contact_mode[first], count);
+    for (std::size_t env = first; env < first + count; ++env) {
+      // the rows of a sample, in their order: kSampleJacobian
+      const float* from = &step.jacobian[env * kSampleJacobian];
+      const auto take = [&](float* to, std::size_t rows) {
+        std::memcpy(to + env * rows * kTaskJoints, from, rows * kTaskJoints * sizeof(float));
+        from += rows * kTaskJoints;
+      };
+      take(s.com, 3);
+      take(s.hand, 6);
+      take(s.closing, 6);
+      take(s.gravity, 3);
+    }
+  });
+}
+
+void LocoVecEnv::Reset(const ObservationView& first) { Write(env_.Reset(), first); }
+
+void LocoVecEnv::Step(const float* action,
+                      const OutcomeView& outcome,
+                      const ObservationView& next) {
+  const auto n = static_cast<std::size_t>(env_.num_envs());
+  const LocoStep step = env_.Step({action, n * kTaskJoints});
+  std::memcpy(outcome.reward, step.reward.data(), step.reward.size_bytes());
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool lost = (step.flag[i] & kDiverged) != 0;
+    outcome.done[i] = step.flag[i] != kRunning;
+    outcome.timed_out[i] = step.flag[i] == kTimedOut || lost;
+    if (lost) outcome.reward[2 * i] = outcome.reward[2 * i + 1] = 0;
+  }
+  Write(step, next);
+}
+
+std::vector<std::pair<std::string, double>> LocoVecEnv::TakeMetrics() {
+  const LocoStats stats = env_.TakeStats();
+  score_ = LocoScore(stats);
+  diverged_log_.Write(env_.diverged());
+  return LocoMetrics(stats, env_.config());
+}
+
+std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
+  const std::string& backend = options.env.backend;
+  if (backend == "batch" || backend == "mujoco") {
+    return std::make_unique<LocoVecEnv>(std::move(options));
+  }
+#ifdef SILC_HAVE_CUDA
+  if (backend == "cuda") return std::make_unique<CudaVecEnv>(std::move(options));
+#endif
+  if (backend == "cuda") {
+    throw ConfigError("--backend cuda: this build has no CUDA; configure with -DSILC_WITH_CUDA=ON");
+  }
+  throw ConfigError("--backend " + backend + ": unknown" +
+                    DidYouMean(backend, {"batch", "mujoco", "cuda"}));
+}
+
+}  // namespace silc

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "silc/learn/vec_env.h"
+#include "silc/stiffness/budget.h"
+#include "silc/task/loco_env.h"
+#include "silc/train/diverged_log.h"
+
+namespace silc {
+
+/// The task as the learner wants it, on any backend.
+struct LocoVecEnvOptions {
+  LocoEnvOptions env;  // env.backend "batch", "mujoco" or "cuda"; env.samples: Jacobians wanted
+  BudgetSpec budget;   // (S6), for the methods that need one
+  std::string diverged_log;  // file that gets a line of JSON for each robot the physics lost; or ""
+};
+
+/// Throws ConfigError for a backend this build does not have.
+std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options);
+
+/// What the logs say of the task: "task/…", then "reward/…" per term that has a weight.
+std::vector<std::pair<std::string, double>> LocoMetrics(const LocoStats& stats,
+                                                        const TaskConfig& config);
+/// How well the task goes: the tracking terms and the price of falls, mean per control step. The
+/// penalties on effort and style are not in it: a soft robot may pay them differently.
+double LocoScore(const LocoStats& stats);
+
+/// LocoEnv on the CPU. A robot the physics lost ends its episode as if for lack of time and without
+/// reward: it says nothing about the policy.
+class LocoVecEnv : public VecEnv {
+ public:
+  explicit LocoVecEnv(LocoVecEnvOptions options);
+
+  const EnvSpec& spec() const override { return spec_; }
+  void Reset(const ObservationView& first) override;
+  void Step(const float* action, const OutcomeView& outcome, const ObservationView& next) override;
+  std::vector<std::pair<std::string, double>> TakeMetrics() override;
+  double TaskScore() const override { return score_; }
+  std::string SaveState() const override { return env_.Save(); }
+  void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
+
+  LocoEnv& env() { return env_; }
+
+ private:
+  void Write(const LocoStep& step, const ObservationView& view);
+
+  LocoEnv env_;
+  EnvSpec spec_;
+  ThreadPool pool_;
+  DivergedLog diverged_log_;
+  double score_;
+};
+
+}  // namespace silc
