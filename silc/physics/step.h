@@ -744,6 +744,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   if constexpr (Work::kSlots > 0) PairRows<Real>(work, false);
 
   Mask done = frozen | Not(any_live);
+  work.solved = done;
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
     // target: the minimum if the active rows stayed as they are
     Eliminate<Real>(model, Stage::kNewton, live, num_live, work.live_trunk, work);
@@ -778,7 +779,10 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       }
     }
     if constexpr (Work::kSlots > 0) {
-      if (work.pair.num_slots > 0) AddPairs<Real>(model, live, num_live, &dHd, &sums, work);
+      // a robot that is done keeps its factors: computed again they would be the same
+      if (Any(work.pair.lanes & Not(done))) {
+        AddPairs<Real>(model, live, num_live, &dHd, &sums, work);
+      }
     }
     for (int i = 0; i < work.num_limits; ++i) {
       const LinkWork<Real>& w = work.link[work.limit_links[i]];
@@ -905,10 +909,12 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
         for (int j = 0; j < 3; ++j) s.e[j] = move(s.e[j], s.e_new[j]);
       }
     }
+    // one that stopped with its rows still changing has the factor of other rows, here or, where a
+    // neighbour goes on, after the next elimination
+    work.solved = work.solved | (Not(done) & Not(sums.changed));
     done = done | at_target;
     if (All(done)) break;
   }
-  work.solved = done;
   if (counts) {
     counts->unconverged += Count(Not(done));
     counts->live_links += num_live;
