@@ -318,9 +318,9 @@ SILC_HD void ClearPush(Work& work) {
 
 /// H_t⁻¹ Jᵀ push, by the factor that Eliminate() left, for the links in `list` (ascending, with
 /// every parent): accelerations in pair.a and pair.x.
-template <class Real, class Work, class T>
+template <class Real, class Link, class Work, class T>
 SILC_HD_NOINLINE void TreeAnswer(const StepModel<T>& model,
-                                 const int* list,
+                                 const Link* list,
                                  int count,
                                  Work& work) {
   auto& pair = work.pair;
@@ -417,9 +417,9 @@ SILC_HD_NOINLINE void FactorPairs(const StepModel<T>& model, Work& work) {
 
 /// −H_t⁻¹ Gᵀ F (I + FᵀSF)⁻¹ Fᵀ g for the links in `list`, in pair.a and pair.x, where g is the
 /// target's rows e_new, or (`plain`) the relative acceleration of a_new without a_ref.
-template <class Real, class Work, class T>
+template <class Real, class Link, class Work, class T>
 SILC_HD_NOINLINE void AnswerPairs(
-    const StepModel<T>& model, bool plain, const int* list, int count, Work& work) {
+    const StepModel<T>& model, bool plain, const Link* list, int count, Work& work) {
   auto& pair = work.pair;
   int size = 0;
   for (int k = 0; k < pair.num_slots; ++k) {
@@ -473,9 +473,9 @@ SILC_HD void ForPairEdges(const Work& work, const Add& add) {
 /// (D12) Turns the tree's Newton target into that of tree and pairs, with the sums that go with it:
 /// (target − iterate)ᵀ H (target − iterate), and those over the rows of contacts and pairs. Lanes
 /// without pairs keep their bits.
-template <class Real, class Sums, class Work, class T>
+template <class Real, class Link, class Sums, class Work, class T>
 SILC_HD_NOINLINE void AddPairs(
-    const StepModel<T>& model, const int* live, int num_live, Real* dHd, Sums* sums, Work& work) {
+    const StepModel<T>& model, const Link* live, int num_live, Real* dHd, Sums* sums, Work& work) {
   auto& pair = work.pair;
   const Real zero(0);
   const Spatial<Real> none = {{zero, zero, zero}, {zero, zero, zero}};
@@ -563,14 +563,21 @@ SILC_HD_NOINLINE void RefinePairs(const StepModel<T>& model, Work& work) {
     w.x = Select(on, w.x + pair.x[b], w.x);
     const Spatial<Real> base = parent >= 0 ? work.link[parent].a : none;
     w.a = Select<Real>(on, base + w.S * w.x, w.a);
+    if (model.implicit_damping) {
+      const Real force = JointForce(model, b, work.rows[b], w.x, work);
+      w.constraint_force = Select(on, force, w.constraint_force);
+    }
   }
   for (int k = 0; k < work.num_active; ++k) {
     auto& c = work.contact[k];
-    Real e[3];
-    ContactRows(c, work.link[c.link].a, e);
-    for (int j = 0; j < 3; ++j) c.e[j] = Select(on, e[j], c.e[j]);
+    auto moved = c;
+    ContactRows(moved, work.link[c.link].a, moved.e);
+    ContactForce(&moved);
+    for (int j = 0; j < 3; ++j) c.e[j] = Select(on, moved.e[j], c.e[j]);
+    c.force = Select<Real>(on, moved.force, c.force);
   }
   PairRows<Real>(work, false);
+  PairForces<Real>(work);
 }
 
 }  // namespace silc::SILC_KERNEL

@@ -270,7 +270,6 @@ std::vector<int> Found(const BatchModel& model,
   portable::RobotBuffer<Real> robot(model);
   for (int i = 0; i < step.nq; ++i) robot.data().qpos[i] = static_cast<Real>(d.qpos[i]);
   portable::Kinematics<Real>(step, robot.data(), 0, work);
-  portable::FindContacts<Real>(step, robot.data(), work);
   portable::FindPairs<Real>(step, robot.data(), work);
   std::vector<int> found;
   for (int k = 0; k < work.num_active; ++k) found.push_back(work.contact[k].id);
