@@ -629,28 +629,28 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
 
 /// What an elimination reads of a link, and what a pass down the eliminated tree reads; ahead of
 /// their use where Team::kReadAhead.
-template <class Real>
+template <class Real, bool kAhead>
 struct LinkTerms {
-  Spatial<Real> S;
-  RigidInertia<Real> G;
-  Spatial<Real> f;
-  Real tau, diagonal, x;
+  ReadOf<Spatial<Real>, kAhead> S;
+  ReadOf<RigidInertia<Real>, kAhead> G;
+  ReadOf<Spatial<Real>, kAhead> f;
+  ReadOf<Real, kAhead> tau, diagonal, x;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkTerms<Real> ReadTerms(const Work& work, int b) {
+SILC_HD LinkTerms<Real, Work::Team::kReadAhead> ReadTerms(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.G, w.f, w.tau, w.diagonal, w.x, work.rows[b]};
 }
-template <class Real>
+template <class Real, bool kAhead>
 struct LinkFactor {
-  Spatial<Real> S, U;
-  Real D, inv_D, u, x;
-  MaskOf<Real> live;
+  ReadOf<Spatial<Real>, kAhead> S, U;
+  ReadOf<Real, kAhead> D, inv_D, u, x;
+  ReadOf<MaskOf<Real>, kAhead> live;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
+SILC_HD LinkFactor<Real, Work::Team::kReadAhead> ReadFactor(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.U, w.D, w.inv_D, w.u, w.x, work.live[b], work.rows[b]};
 }
@@ -668,14 +668,15 @@ SILC_HD_NOINLINE void Eliminate(
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
   const auto read = [&](int b) { return ReadTerms<Real>(work, b); };
-  Reader<LinkTerms<Real>, Team::kReadAhead> reader(read, count > 0 ? list[count - 1] : -1);
+  Reader<LinkTerms<Real, Team::kReadAhead>, Team::kReadAhead> reader(
+      read, count > 0 ? list[count - 1] : -1);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const LinkTerms<Real> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
+    const LinkTerms<Real, Team::kReadAhead> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
     if (link.num_children == 1 && carried == link.first_child) {
       AddTo(&A, own.G);
       p = p + own.f;
@@ -868,11 +869,11 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     held = -1;
     const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
     auto walk = Team::Down(live, num_live, work.live_trunk);
-    Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+    Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
     for (; walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
-      const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+      const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
@@ -1084,11 +1085,11 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
   int held = -1;
   const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
   auto walk = Team::Down(model);
-  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
   for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
     const MaskOf<Real> live = factor.live;
     const bool is_free = model.link[b].joint == JointKind::kFree;
     if (is_free) {
@@ -1150,8 +1151,8 @@ template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
   struct Terms {
-    Spatial<Real> missing, S, U;
-    Real joint_missing, inv_D;
+    ReadOf<Spatial<Real>, Team::kReadAhead> missing, S, U;
+    ReadOf<Real, Team::kReadAhead> joint_missing, inv_D;
   };
   const auto read_terms = [&](int b) {
     LinkWork<Real>& w = work.link[b];
@@ -1195,11 +1196,11 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   int held = -1;
   const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
   auto walk = Team::Down(model);
-  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
   for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
