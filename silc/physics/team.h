@@ -46,18 +46,6 @@ struct RowSums {
   }
 };
 
-template <class T, bool kCopy>
-struct HeldType {
-  using Type = T;
-};
-template <class T>
-struct HeldType<T, false> {
-  using Type = const T&;
-};
-/// A copy, or a reference.
-template <class T, bool kCopy>
-using Held = typename HeldType<T, kCopy>::Type;
-
 /// Reads what a pass needs of a link, one link ahead of its use if told so.
 template <class Value, bool kAhead>
 struct Reader {
@@ -82,6 +70,19 @@ struct Reader<Value, false> {
     return read(link);
   }
 };
+
+/// A member of what is read: a copy where it is read ahead, else a look at the original. On a CPU
+/// the copies would be of vectors, through memory.
+template <class Value, bool kAhead>
+struct ReadType {
+  using Type = Value;
+};
+template <class Value>
+struct ReadType<Value, false> {
+  using Type = const Value&;
+};
+template <class Value, bool kAhead>
+using ReadOf = typename ReadType<Value, kAhead>::Type;
 
 struct Solo {
   static constexpr bool kReadAhead = false;  // a CPU does it by itself
