@@ -24,26 +24,7 @@ __global__ void ScatterKernel(
   field[static_cast<long>(k % width) * stride + envs[k / width]] = values[k];
 }
 
-const CudaKernels* const kAllKernels[] = {
-#define SILC_CUDA_VARIANT(name) &name::kCudaKernels,
-    SILC_CUDA_VARIANTS
-#undef SILC_CUDA_VARIANT
-};
-
-const CudaKernels& FindCudaKernels(const std::string& name) {
-  for (const CudaKernels* kernels : kAllKernels) {
-    if (name.empty() || name == kernels->name) return *kernels;
-  }
-  throw ConfigError("no CUDA kernel \"" + name + "\"");
-}
-
 }  // namespace
-
-std::vector<std::string> CudaKernelNames() {
-  std::vector<std::string> names;
-  for (const CudaKernels* kernels : kAllKernels) names.push_back(kernels->name);
-  return names;
-}
 
 bool CudaAvailable() {
   int count = 0;
@@ -53,27 +34,23 @@ bool CudaAvailable() {
 struct CudaBatch::Impl {
   Impl(const BatchModel& model, int num_envs, const CudaBatchOptions& opts)
       : options(opts),
-        kernels(FindCudaKernels(opts.kernel)),
         step(ToFloat(model.step)),
         layout(MakeLayout(model.step)),
         stride((num_envs + kRobotsPerBlock - 1) / kRobotsPerBlock * kRobotsPerBlock),
         memory(static_cast<std::size_t>(layout.size) * stride),
         device_model(1),
-        profile(kNumProfile) {
-    launch = std::make_unique<CudaLaunch>();
-    launch->args = {
-        layout, device_model.get(), memory.get(), stride, num_envs, 0, options.step, profile.get()};
-    launch->plan = PlanTeam(step, kernels.team);
+        launch(std::make_unique<CudaLaunch>()) {
+    launch->args = {layout, device_model.get(), memory.get(), stride, 0, options.step};
+    launch->plan = PlanTeam(step, kCudaTeam);
     const std::size_t bytes =
         offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
     launch->small = step.num_links <= 32 && step.num_contacts <= 64 && bytes <= kParameterModel;
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
     CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
               "copying the model");
-    CudaCheck(cudaMemset(profile.get(), 0, kNumProfile * sizeof(unsigned long long)), "clearing");
     stream = static_cast<cudaStream_t>(opts.stream);
     if (!stream) CudaCheck(cudaStreamCreate(&stream), "creating a stream");
-    CudaCheck(kernels.prepare(*launch), "preparing the kernels");
+    CudaCheck(PrepareKernels(launch.get(), opts.device), "preparing the kernels");
     const std::vector<double> row = DefaultRow(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size) * stride);
     for (int i = 0; i < layout.size; ++i) {
@@ -105,15 +82,13 @@ struct CudaBatch::Impl {
   }
 
   const CudaBatchOptions options;
-  const CudaKernels& kernels;
   const StepModel<float> step;
   const FieldLayout layout;
   const int stride;
   cudaStream_t stream = nullptr;
   DeviceArray<float> memory;
   DeviceArray<StepModel<float>> device_model;
-  DeviceArray<unsigned long long> profile;
-  std::unique_ptr<CudaLaunch> launch;
+  const std::unique_ptr<CudaLaunch> launch;
 };
 
 CudaBatch::CudaBatch(BatchModel model, int num_envs, const CudaBatchOptions& options)
@@ -184,22 +159,11 @@ void CudaBatch::SetBodies(int env,
 void CudaBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
   impl_->launch->args.substeps = substeps;
-  CudaCheck(impl_->kernels.advance(*impl_->launch, impl_->stream), "launching a kernel");
+  CudaCheck(LaunchAdvance(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
 void CudaBatch::UpdateKinematics() {
-  CudaCheck(impl_->kernels.outputs(*impl_->launch, impl_->stream), "launching a kernel");
-}
-
-std::vector<unsigned long long> CudaBatch::Profile() {
-  std::vector<unsigned long long> values(kNumProfile);
-  Synchronize();
-  CudaCheck(cudaMemcpy(values.data(),
-                       impl_->profile.get(),
-                       values.size() * sizeof(unsigned long long),
-                       cudaMemcpyDeviceToHost),
-            "reading the profile");
-  return values;
+  CudaCheck(LaunchOutputs(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
 void* CudaBatch::stream() const { return impl_->stream; }

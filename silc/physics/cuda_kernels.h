@@ -8,11 +8,14 @@
 #include "silc/physics/fields.h"
 #include "silc/physics/team_plan.h"
 
+/// The kernels of CudaBatch, in a source of their own: there the step is compiled with a warp's
+/// threads as lanes (SILC_CUDA_VOTES in lanes.h), which other CUDA code does not want.
 namespace silc {
 
 /// A block works on the 32 robots of one warp, one warp per member of their team: no warp's threads
 /// have different jobs, and a member without work costs nothing.
 inline constexpr int kRobotsPerBlock = 32;
+inline constexpr int kCudaTeam = 4;
 
 // The model is read by all threads at the same address, which is what constant memory is for.
 // Kernel parameters live there, come with the launch and belong to it: a captured graph and two
@@ -31,36 +34,21 @@ struct KernelArgs {
   const StepModel<float>* model;  // for models that do not fit a parameter
   float* memory;
   int stride;  // robots, rounded up to whole blocks
-  int num_envs;
   int substeps;
   StepOptions options;
-  unsigned long long* profile;
 };
-// steps, iterations, executed iterations, contacts, live links; then ticks by member and stage
-inline constexpr int kNumProfile = 8 + kMaxTeam * kNumStages;
 
 struct CudaLaunch {
   KernelArgs args;
   TeamPlan plan;
-  bool small;  // workspace of 32 links and 64 contacts, model in the parameter
+  bool small;    // workspace of 32 links and 64 contacts, model in the parameter
+  int carveout;  // share of a multiprocessor's cache to use as shared memory [%]
   ModelParameter model;
 };
 
-struct CudaKernels {
-  const char* name;
-  int team;  // members wanted
-  cudaError_t (*prepare)(const CudaLaunch&);
-  cudaError_t (*advance)(const CudaLaunch&, cudaStream_t);
-  cudaError_t (*outputs)(const CudaLaunch&, cudaStream_t);
-};
-
-#ifdef SILC_CUDA_VARIANTS
-#define SILC_CUDA_VARIANT(name)          \
-  namespace name {                       \
-  extern const CudaKernels kCudaKernels; \
-  }
-SILC_CUDA_VARIANTS
-#undef SILC_CUDA_VARIANT
-#endif
+/// Completes a launch with what depends on the device; once per batch.
+cudaError_t PrepareKernels(CudaLaunch* launch, int device);
+cudaError_t LaunchAdvance(const CudaLaunch& launch, cudaStream_t stream);
+cudaError_t LaunchOutputs(const CudaLaunch& launch, cudaStream_t stream);
 
 }  // namespace silc

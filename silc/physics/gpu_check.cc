@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA against the CPU on the same robots, and steps per second. Exit 0 equal, 1 not, 77 no GPU.
-//   gpu_check [--no-bench] [--robots N] [--kernel NAME]... [--spin N]
+//   gpu_check [--no-bench] [--robots N] [--spin N]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,7 +10,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "silc/base/rng.h"
@@ -135,11 +134,11 @@ bool Compare(const char* what,
   return ok;
 }
 
-/// One step of `kernel` from random states against the CPU.
-bool CheckStep(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+/// One step from random states against the CPU.
+bool CheckStep(const mjModel& m, mjData* d, int robots) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   CpuBatch cpu(model, robots);
-  CudaBatch cuda(model, robots, {.kernel = kernel});
+  CudaBatch cuda(model, robots);
   const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
   Equip(&cpu, crowd);
   Equip(&cuda, crowd);
@@ -161,11 +160,11 @@ bool CheckStep(const mjModel& m, mjData* d, int robots, const std::string& kerne
 }
 
 /// A robot's bits do not depend on its place, the batch's size or a mad neighbour, who is frozen.
-bool CheckIndependence(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+bool CheckIndependence(const mjModel& m, mjData* d, int robots) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
-  CudaBatch clean(model, robots, {.kernel = kernel}), sick(model, robots, {.kernel = kernel});
-  CudaBatch turned(model, robots + 7, {.kernel = kernel});
+  CudaBatch clean(model, robots), sick(model, robots);
+  CudaBatch turned(model, robots + 7);
   std::vector<int> reversed = Range(robots);
   std::reverse(reversed.begin(), reversed.end());
   Equip(&clean, crowd);
@@ -199,15 +198,15 @@ bool CheckIndependence(const mjModel& m, mjData* d, int robots, const std::strin
 }
 
 /// A captured graph does what the calls did, on a stream of the caller's.
-bool CheckGraph(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+bool CheckGraph(const mjModel& m, mjData* d, int robots) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   const Crowd crowd = MakeCrowd(m, d, -1, robots);
   cudaStream_t stream;
   CudaCheck(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   bool same = true;
   {
-    CudaBatch direct(model, robots, {.kernel = kernel});
-    CudaBatch captured(model, robots, {.kernel = kernel, .stream = stream});
+    CudaBatch direct(model, robots);
+    CudaBatch captured(model, robots, {.stream = stream});
     Equip(&direct, crowd);
     Equip(&captured, crowd);
     cudaGraph_t graph;
@@ -234,20 +233,10 @@ bool CheckGraph(const mjModel& m, mjData* d, int robots, const std::string& kern
 }
 
 /// Steps per second; the crowd is that of the CPU's benchmark.
-void Bench(const BatchModel& model,
-           const Crowd& crowd,
-           int nq,
-           double friction,
-           const std::string& kernel,
-           int refine) {
-  const bool sweep = std::getenv("SILC_CARVEOUT") != nullptr;
+void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction) {
   for (const int robots : {4096, 16384, 65536}) {
-    if (sweep && robots == 16384) continue;
-    CudaBatchOptions options;
-    options.kernel = kernel;
-    options.step.refine = refine;
     const double begin = Seconds();
-    CudaBatch batch(model, robots, options);
+    CudaBatch batch(model, robots);
     const double made = Seconds();
     batch.Advance(4);
     batch.Synchronize();
@@ -256,13 +245,11 @@ void Bench(const BatchModel& model,
     for (int t = 0; t < 5; ++t) batch.Advance(4);
     batch.Synchronize();
     Equip(&batch, crowd);
-    const std::vector<unsigned long long> before = batch.Profile();
     constexpr int kCalls = 50;
     const double start = Seconds();
     for (int t = 0; t < kCalls; ++t) batch.Advance(4);
     batch.Synchronize();
     const double rate = 4.0 * kCalls * robots / (Seconds() - start);
-    std::vector<unsigned long long> profile = batch.Profile();
     const double outputs_start = Seconds();
     for (int t = 0; t < 10; ++t) batch.UpdateKinematics();
     batch.Synchronize();
@@ -272,48 +259,24 @@ void Bench(const BatchModel& model,
     for (int env = 0; env < robots; ++env) height += qpos[static_cast<std::size_t>(env) * nq + 2];
     const auto faults = std::count_if(fault.begin(), fault.end(), [](float f) { return f != 0; });
     std::printf(
-        "{\"name\":\"physics.steps_per_s\",\"kernel\":\"%s\",\"value\":%.4g,\"unit\":\"1/s\","
-        "\"backend\":\"cuda\",\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,"
-        "\"refine\":%d,\"faults\":%ld,\"mean_height\":%.4f,\"construct_s\":%.3f,"
-        "\"first_step_s\":%.3f,\"outputs_per_s\":%.4g}\n",
-        kernel.c_str(),
+        "{\"name\":\"physics.steps_per_s\",\"value\":%.4g,\"unit\":\"1/s\",\"backend\":\"cuda\","
+        "\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,\"faults\":%ld,"
+        "\"mean_height\":%.4f,\"construct_s\":%.3f,\"first_step_s\":%.3f,\"outputs_per_s\":%.4g}\n",
         rate,
         robots,
         friction,
-        refine,
         static_cast<long>(faults),
         height / robots,
         made - begin,
         first - made,
         outputs_rate);
-    for (std::size_t i = 0; i < profile.size(); ++i) profile[i] -= before[i];
-    if (profile[0] > 0) {
-      std::printf(
-          "# per step: iterations %.2f, contacts %.2f, live links %.2f; kilocycles by member:",
-          static_cast<double>(profile[1]) / profile[0],
-          static_cast<double>(profile[3]) / profile[0],
-          static_cast<double>(profile[4]) / profile[0]);
-      std::printf(" executed %.2f\n", static_cast<double>(profile[2]) / profile[0]);
-      const double warps = robots / 32.0 * 4 * kCalls;
-      for (std::size_t i = 8; i < profile.size(); i += kNumStages) {
-        if (profile[i] == 0) continue;
-        std::printf(
-            "#   kinematics %.1f contacts %.1f idle %.1f newton %.1f refine %.1f integrate %.1f\n",
-            profile[i] / warps / 1e3,
-            profile[i + 1] / warps / 1e3,
-            profile[i + 2] / warps / 1e3,
-            profile[i + 3] / warps / 1e3,
-            profile[i + 4] / warps / 1e3,
-            profile[i + 5] / warps / 1e3);
-      }
-    }
     std::fflush(stdout);
   }
 }
 
-/// A few launches of one size, for a profiler.
-void Spin(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
-  CudaBatch batch(CompileBatchModel(m, Outputs()), robots, {.kernel = kernel});
+/// A few launches, for a profiler.
+void Spin(const mjModel& m, mjData* d, int robots) {
+  CudaBatch batch(CompileBatchModel(m, Outputs()), robots);
   Equip(&batch, MakeCrowd(m, d, -1, robots));
   for (int t = 0; t < 10; ++t) batch.Advance(4);
   batch.Synchronize();
@@ -322,53 +285,32 @@ void Spin(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
 int Main(int argc, char** argv) {
   bool bench = true;
   int robots = 2048, spin = 0;
-  std::vector<std::string> kernels;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--no-bench") == 0) bench = false;
     if (i + 1 >= argc) continue;
     if (std::strcmp(argv[i], "--robots") == 0) robots = std::atoi(argv[++i]);
-    if (std::strcmp(argv[i], "--kernel") == 0) kernels.push_back(argv[++i]);
     if (std::strcmp(argv[i], "--spin") == 0) spin = std::atoi(argv[++i]);
   }
   if (!CudaAvailable()) {
     std::printf("no GPU\n");
     return 77;
   }
-  if (kernels.empty()) kernels = CudaKernelNames();
   const ModelPtr m = G1();
   RemoveSelfCollision(m.get());
   const DataPtr d(mj_makeData(m.get()));
   if (spin > 0) {
-    Spin(*m, d.get(), spin, kernels[0]);
+    Spin(*m, d.get(), spin);
     return 0;
   }
   bool ok = true;
   for (const double friction : {0.0, 0.3}) {
     for (int i = 6; i < m->nv; ++i) m->dof_frictionloss[i] = friction;
-    const BatchModel model = CompileBatchModel(*m, Outputs());
-    const Crowd crowd = bench ? MakeCrowd(*m, d.get(), -1, 65536) : Crowd{};
-    for (const std::string& kernel : kernels) {
-      std::printf("# %s, friction loss %g\n", kernel.c_str(), friction);
-      ok &= CheckStep(*m, d.get(), robots, kernel);
-      ok &= CheckIndependence(*m, d.get(), robots, kernel);
-      ok &= CheckGraph(*m, d.get(), robots, kernel);
-      if (bench) Bench(model, crowd, m->nq, friction, kernel, 1);
-    }
-    if (bench) Bench(model, crowd, m->nq, friction, kernels[0], 0);
-    if (bench && friction == 0) {
-      // shared memory for one to four blocks per multiprocessor; the rest is L1
-      for (const char* carveout : {"14", "27", "41", "54"}) {
-        std::printf("# shared memory carve-out %s %%\n", carveout);
-        setenv("SILC_CARVEOUT", carveout, 1);
-        for (const std::string& kernel : kernels) {
-          if (kernel.find("team4") != 0 || kernel.find("shared") != std::string::npos ||
-              kernel.find("profile") != std::string::npos) {
-            continue;
-          }
-          Bench(model, crowd, m->nq, friction, kernel, 1);
-        }
-      }
-      unsetenv("SILC_CARVEOUT");
+    std::printf("# g1, friction loss %g\n", friction);
+    ok &= CheckStep(*m, d.get(), robots);
+    ok &= CheckIndependence(*m, d.get(), robots);
+    ok &= CheckGraph(*m, d.get(), robots);
+    if (bench) {
+      Bench(CompileBatchModel(*m, Outputs()), MakeCrowd(*m, d.get(), -1, 65536), m->nq, friction);
     }
   }
   return ok ? 0 : 1;

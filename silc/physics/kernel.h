@@ -15,11 +15,7 @@
 #ifdef __CUDACC__
 #define SILC_HD __host__ __device__ __forceinline__
 // inlined there too: behind a call the model's constants could no longer be read as constant memory
-#ifdef SILC_CUDA_CALLS
-#define SILC_HD_NOINLINE __host__ __device__ __noinline__
-#else
 #define SILC_HD_NOINLINE __host__ __device__ __forceinline__
-#endif
 #define SILC_UNROLL _Pragma("unroll")
 #else
 #define SILC_HD inline __attribute__((always_inline))

@@ -53,16 +53,9 @@ SILC_HD void AdvanceRobot(const StepModel<T>& model,
     Step<Real>(model, robot, options, k, k + 1 == substeps, counts, work);
   }
   using Team = typename Work::Team;
-  const auto read = [&](int b) {
-    const int u = model.link[b].actuator;
-    return u >= 0 ? robot.target[u] : zero;
-  };
-  auto walk = Team::Down(model);
-  Reader<Real, Team::kReadAhead> reader(read, walk.Peek());
-  while (walk.Next()) {
-    const Real target = reader.Take(read, walk.link, walk.Peek());
-    const int u = model.link[walk.link].actuator;
-    if (u >= 0) robot.previous_target[u] = target;
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int u = model.link[Team::Own(own)].actuator;
+    if (u >= 0) robot.previous_target[u] = robot.target[u];
   }
   if (!Team::Leads()) return;
   for (int i = 0; i < model.num_pushes; ++i) {

@@ -29,9 +29,7 @@ namespace silc::SILC_KERNEL {
 
 /// The processor's clock, for profiles; 0 where there is none that is cheap to read.
 SILC_HD long Ticks() {
-#if defined(__CUDA_ARCH__)
-  return clock64();
-#elif defined(__x86_64__) && !defined(__CUDACC__)
+#if defined(__x86_64__) && !defined(__CUDACC__)
   return static_cast<long>(__builtin_ia32_rdtsc());
 #else
   return 0;
@@ -62,14 +60,6 @@ struct Column {
   int stride;
   SILC_HD Real& operator[](int i) const { return data[i]; }
 #endif
-  /// For values that are read once a step: on a GPU past the L1 cache, which the workspace needs.
-  SILC_HD Real Read(int i) const {
-#if defined(__CUDA_ARCH__) && defined(SILC_CUDA_LDCG)
-    return __ldcg(&(*this)[i]);
-#else
-    return (*this)[i];
-#endif
-  }
 };
 
 /// Everything of a robot that is not in StepModel. MuJoCo's layout of qpos and qvel.
@@ -297,8 +287,8 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
   frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
 }
 
-/// What a link reads of the robot's memory. Read at once and ahead of its use: on a GPU every read
-/// is a wait of hundreds of cycles.
+/// What a link reads of the robot's memory. Read at once: on a GPU each read is a wait of hundreds
+/// of cycles, and reads that are under way together are one wait.
 template <class Real>
 struct LinkInputs {
   Real q, qd, armature, target, previous_target, kp, kd, feedforward;
@@ -308,19 +298,19 @@ template <class Real, class T>
 SILC_HD LinkInputs<Real> ReadLink(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
   const LinkConstants<T>& link = model.link[b];
   LinkInputs<Real> in;
-  in.q = robot.qpos.Read(link.qpos);
-  in.qd = robot.qvel.Read(link.dof);
-  in.armature = robot.armature.Read(b);
+  in.q = robot.qpos[link.qpos];
+  in.qd = robot.qvel[link.dof];
+  in.armature = robot.armature[b];
   if (link.actuator >= 0) {
     const int u = link.actuator;
-    in.target = robot.target.Read(u);
-    in.previous_target = robot.previous_target.Read(u);
-    in.kp = robot.kp.Read(u);
-    in.kd = robot.kd.Read(u);
-    in.feedforward = robot.feedforward.Read(u);
+    in.target = robot.target[u];
+    in.previous_target = robot.previous_target[u];
+    in.kp = robot.kp[u];
+    in.kd = robot.kd[u];
+    in.feedforward = robot.feedforward[u];
   }
   SILC_UNROLL
-  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia.Read(10 * b + i);
+  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia[10 * b + i];
   return in;
 }
 
@@ -461,14 +451,11 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   Ground<Real> ground = {};
   work.num_limits = 0;
   work.num_active = 0;
-  const auto read = [&](int b) { return ReadLink(model, robot, b); };
-  auto walk = Team::Down(model);
-  Reader<LinkInputs<Real>, Team::kReadAhead> reader(read, walk.Peek());
-  for (; walk.Next(); held = walk.link) {
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const LinkInputs<Real> in = reader.Take(read, b, walk.Peek());
+    const LinkInputs<Real> in = ReadLink(model, robot, b);
     PlaceLink<Real>(model, robot, b, held, in.q, in.qd, work, &frame);
     Team::PutFrame(b, frame);
     w.tau = zero;
@@ -627,30 +614,30 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
   p->ang = p->ang - Cross(c.r, g);
 }
 
-/// What an elimination reads of a link, and what a pass down the eliminated tree reads; ahead of
-/// their use where Team::kReadAhead.
-template <class Real, bool kAhead>
+/// What an elimination reads of a link, and what a pass down the eliminated tree reads: copied at
+/// once where Team::kCopies.
+template <class Real, bool kCopy>
 struct LinkTerms {
-  ReadOf<Spatial<Real>, kAhead> S;
-  ReadOf<RigidInertia<Real>, kAhead> G;
-  ReadOf<Spatial<Real>, kAhead> f;
-  ReadOf<Real, kAhead> tau, diagonal, x;
+  ReadOf<Spatial<Real>, kCopy> S;
+  ReadOf<RigidInertia<Real>, kCopy> G;
+  ReadOf<Spatial<Real>, kCopy> f;
+  ReadOf<Real, kCopy> tau, diagonal, x;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkTerms<Real, Work::Team::kReadAhead> ReadTerms(const Work& work, int b) {
+SILC_HD LinkTerms<Real, Work::Team::kCopies> ReadTerms(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.G, w.f, w.tau, w.diagonal, w.x, work.rows[b]};
 }
-template <class Real, bool kAhead>
+template <class Real, bool kCopy>
 struct LinkFactor {
-  ReadOf<Spatial<Real>, kAhead> S, U;
-  ReadOf<Real, kAhead> D, inv_D, u, x;
-  ReadOf<MaskOf<Real>, kAhead> live;
+  ReadOf<Spatial<Real>, kCopy> S, U;
+  ReadOf<Real, kCopy> D, inv_D, u, x;
+  ReadOf<MaskOf<Real>, kCopy> live;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkFactor<Real, Work::Team::kReadAhead> ReadFactor(const Work& work, int b) {
+SILC_HD LinkFactor<Real, Work::Team::kCopies> ReadFactor(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.U, w.D, w.inv_D, w.u, w.x, work.live[b], work.rows[b]};
 }
@@ -667,16 +654,13 @@ SILC_HD_NOINLINE void Eliminate(
   ArticulatedInertia<Real> A;
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
-  const auto read = [&](int b) { return ReadTerms<Real>(work, b); };
-  Reader<LinkTerms<Real, Team::kReadAhead>, Team::kReadAhead> reader(
-      read, count > 0 ? list[count - 1] : -1);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const LinkTerms<Real, Team::kReadAhead> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
+    const LinkTerms<Real, Team::kCopies> own = ReadTerms<Real>(work, b);
     if (link.num_children == 1 && carried == link.first_child) {
       AddTo(&A, own.G);
       p = p + own.f;
@@ -867,13 +851,10 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
     RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
     held = -1;
-    const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
-    auto walk = Team::Down(live, num_live, work.live_trunk);
-    Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
-    for (; walk.Next(); held = walk.link) {
+    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
-      const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
+      const LinkFactor<Real, Team::kCopies> factor = ReadFactor<Real>(work, b);
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
@@ -1083,13 +1064,10 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
   using Team = typename Work::Team;
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
-  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
-  auto walk = Team::Down(model);
-  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
-  for (; walk.Next(); held = walk.link) {
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kCopies> factor = ReadFactor<Real>(work, b);
     const MaskOf<Real> live = factor.live;
     const bool is_free = model.link[b].joint == JointKind::kFree;
     if (is_free) {
@@ -1151,8 +1129,8 @@ template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
   struct Terms {
-    ReadOf<Spatial<Real>, Team::kReadAhead> missing, S, U;
-    ReadOf<Real, Team::kReadAhead> joint_missing, inv_D;
+    ReadOf<Spatial<Real>, Team::kCopies> missing, S, U;
+    ReadOf<Real, Team::kCopies> joint_missing, inv_D;
   };
   const auto read_terms = [&](int b) {
     LinkWork<Real>& w = work.link[b];
@@ -1160,13 +1138,11 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   };
   Spatial<Real> p = ZeroSpatial<Real>();
   int carried = -1;  // the link whose p is still at hand
-  auto up = Team::Up(model);
-  Reader<Terms, Team::kReadAhead> terms_reader(read_terms, up.Peek());
-  while (up.Next()) {
-    const int b = up.link;
+  for (auto walk = Team::Up(model); walk.Next();) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const Terms terms = terms_reader.Take(read_terms, b, up.Peek());
+    const Terms terms = read_terms(b);
     // of the link and of all it carries
     Spatial<Real> missing = terms.missing;
     if (link.num_children == 1 && carried == link.first_child) {
@@ -1194,13 +1170,10 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   }
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
-  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
-  auto walk = Team::Down(model);
-  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
-  for (; walk.Next(); held = walk.link) {
+  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kCopies> factor = ReadFactor<Real>(work, b);
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
@@ -1355,20 +1328,10 @@ SILC_HD void Step(const StepModel<T>& model,
     finite = finite & (Abs(v) < huge);
     sane = sane & (Abs(v) < limit);
   };
-  struct State {
-    Real q, qd, x;
-  };
-  const auto read = [&](int b) {
-    const LinkConstants<T>& link = model.link[b];
-    return State{robot.qpos.Read(link.qpos), robot.qvel.Read(link.dof), work.link[b].x};
-  };
-  auto walk = Team::Down(model);
-  Reader<State, Team::kReadAhead> reader(read, walk.Peek());
-  while (walk.Next()) {
-    const int b = walk.link;
+  for (int own = 0; own < Team::NumOwn(model); ++own) {
+    const int b = Team::Own(own);
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const State state = reader.Take(read, b, walk.Peek());
     const int k = link.dof;
     if (link.joint == JointKind::kFree) {
       const Vec3<Real> ang = RotateInverse(work.frame[b].R, w.a.ang);
@@ -1390,11 +1353,11 @@ SILC_HD void Step(const StepModel<T>& model,
       check(robot.qpos[link.qpos + 1], far);
       check(robot.qpos[link.qpos + 2], far);
     } else {
-      const Real v = state.qd + h * state.x;
+      const Real q = robot.qpos[link.qpos], v = robot.qvel[k] + h * w.x;
       w.x_new = v;
-      w.x = state.q + h * v;  // no longer needed as acceleration
+      w.x = q + h * v;  // no longer needed as acceleration
       check(v, max_speed);
-      check(state.q, huge);
+      check(q, huge);
     }
   }
   Team::AllMembers(&finite, &sane);

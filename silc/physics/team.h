@@ -46,34 +46,9 @@ struct RowSums {
   }
 };
 
-/// Reads what a pass needs of a link, one link ahead of its use if told so.
-template <class Value, bool kAhead>
-struct Reader {
-  Value ahead = {};
-  template <class Read>
-  SILC_HD Reader(const Read& read, int first) {
-    if (first >= 0) ahead = read(first);
-  }
-  template <class Read>
-  SILC_HD Value Take(const Read& read, int, int next) {
-    const Value value = ahead;
-    if (next >= 0) ahead = read(next);
-    return value;
-  }
-};
-template <class Value>
-struct Reader<Value, false> {
-  template <class Read>
-  SILC_HD Reader(const Read&, int) {}
-  template <class Read>
-  SILC_HD Value Take(const Read& read, int link, int) {
-    return read(link);
-  }
-};
-
-/// A member of what is read: a copy where it is read ahead, else a look at the original. On a CPU
-/// the copies would be of vectors, through memory.
-template <class Value, bool kAhead>
+/// A member of what a pass reads of a link: a copy, or a look at the original. A GPU's thread
+/// copies, so that all reads are under way together; a CPU's would copy vectors through memory.
+template <class Value, bool kCopy>
 struct ReadType {
   using Type = Value;
 };
@@ -81,16 +56,15 @@ template <class Value>
 struct ReadType<Value, false> {
   using Type = const Value&;
 };
-template <class Value, bool kAhead>
-using ReadOf = typename ReadType<Value, kAhead>::Type;
+template <class Value, bool kCopy>
+using ReadOf = typename ReadType<Value, kCopy>::Type;
 
 struct Solo {
-  static constexpr bool kReadAhead = false;  // a CPU does it by itself
-  /// Own links, parents first, the trunk before the branches. Peek() is the link to come, −1: none.
+  static constexpr bool kCopies = false;
+  /// Own links, parents first, the trunk before the branches.
   struct Walk {
     int link, end;
     SILC_HD bool Next() { return ++link < end; }
-    SILC_HD int Peek() const { return link + 1 < end ? link + 1 : -1; }
   };
   struct ListWalk {
     const unsigned char* list;
@@ -100,12 +74,10 @@ struct Solo {
       link = list[i];
       return true;
     }
-    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     int link;
     SILC_HD bool Next() { return --link >= 0; }
-    SILC_HD int Peek() const { return link - 1; }
   };
   template <class Model>
   SILC_HD static int NumOwn(const Model& model) {
@@ -176,11 +148,7 @@ struct Solo {
 /// team (the plan, then numbers), Meet(), MeetAny(). Numbers of neighbouring robots are neighbours.
 template <class Place>
 struct Team {
-#ifdef SILC_CUDA_LATE
-  static constexpr bool kReadAhead = false;
-#else
-  static constexpr bool kReadAhead = true;
-#endif
+  static constexpr bool kCopies = true;
   SILC_HD static const TeamPlan& Plan() {
     return *reinterpret_cast<const TeamPlan*>(Place::Memory());
   }
@@ -198,7 +166,6 @@ struct Team {
       link = list[i];
       return true;
     }
-    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     const signed char* own;
@@ -209,7 +176,6 @@ struct Team {
       link = own[i];
       return true;
     }
-    SILC_HD int Peek() const { return i > 0 ? own[i - 1] : -1; }
   };
   SILC_HD static const signed char* OwnLinks() {
     return Plan().link + Plan().begin[Place::Member()];
