@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddExport(&app);
 
   // 0 done, 1 failed, 2 asked wrongly
   try {
