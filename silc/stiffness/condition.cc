@@ -91,6 +91,7 @@ double LargestOfTridiagonal(int n, const double* d, const double* e) {
     }
     return true;
   };
+  constexpr int kHalvings = 200;  // some twelve are taken; bisection alone needs under 60
   // Gershgorin's discs above, the largest diagonal entry below
   double low = d[0], high = d[0], slope = 0;
   for (int i = 0; i < n; ++i) {
@@ -98,17 +99,21 @@ double LargestOfTridiagonal(int n, const double* d, const double* e) {
     low = std::max(low, d[i]);
     high = std::max(high, d[i] + radius);
   }
-  // Newton's first steps from afar are short, n of them for one halving: bisect first
-  constexpr int kHalvings = 12;
-  for (int k = 0; k < kHalvings; ++k) {
-    const double middle = 0.5 * (low + high);
-    (above(middle, &slope) ? high : low) = middle;
-  }
-  constexpr int kMostSteps = 60;  // some five are taken
-  for (int k = 0; k < kMostSteps && above(high, &slope); ++k) {
-    const double next = high - 1 / slope;
-    if (!(next < high)) break;
-    high = next;
+  // Newton's first steps from afar are short, n of them for one halving, and so they are where
+  // roots coincide: bisect until they are not
+  double last = high - low;
+  for (int k = 0; k < kHalvings && above(high, &slope); ++k) {
+    const double step = 1 / slope;
+    if (!(high - step < high)) break;
+    if (step < 0.25 * last) {
+      high -= step;
+      last = step;
+    } else {
+      const double middle = 0.5 * (low + high);
+      if (!(low < middle && middle < high)) break;
+      (above(middle, &slope) ? high : low) = middle;
+      last = std::min(last, 8 * step);
+    }
   }
   return high;
 }
