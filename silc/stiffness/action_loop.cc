@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "silc/base/check.h"
 #include "silc/base/rng.h"
@@ -25,6 +26,14 @@ constexpr double kInvariant = 1e-12;  // what is left of a column in an invarian
 constexpr int kBoundSteps = 6;
 
 int Padded(int n) { return (n + kVectorLanes - 1) / kVectorLanes * kVectorLanes; }
+
+// In place, since a temporary would come from the heap.
+void TurnAboutAntidiagonal(Eigen::MatrixXd* A) {
+  const Eigen::Index last = A->rows() - 1;
+  for (Eigen::Index j = 0; j <= last; ++j) {
+    for (Eigen::Index i = 0; i + j < last; ++i) std::swap((*A)(i, j), (*A)(last - j, last - i));
+  }
+}
 
 // Calls visit(θ) for the eigenvalues of a quasi-triangular matrix, of complex pairs the upper one.
 template <typename Visitor>
@@ -258,10 +267,10 @@ ActionLoop::Verdict ActionLoop::Arnoldi(double* rho) {
   if (!projected_.allFinite()) return Verdict::kOpen;
   // Hessenberg form without touching the last coordinate, along which the space is left: Eigen's
   // reduction spares the first one, so it is given the matrix turned about its antidiagonal
-  projected_ = projected_.transpose().reverse().eval();
+  TurnAboutAntidiagonal(&projected_);
   reduction_.compute(projected_);
   projected_ = reduction_.matrixH();
-  projected_ = projected_.transpose().reverse().eval();
+  TurnAboutAntidiagonal(&projected_);
   ritz_.computeFromHessenberg(projected_, projected_, false);
   if (ritz_.info() != Eigen::Success) return Verdict::kOpen;
 
