@@ -15,6 +15,10 @@ int main(int argc, char** argv) {
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
+#ifdef SILC_HAS_TRAINER
+  silc::AddTrain(&app);
+  silc::AddRuns(&app);
+#endif
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

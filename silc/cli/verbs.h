@@ -10,6 +10,9 @@ namespace silc {
 void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
 void AddSim(CLI::App* app);
+// where LibTorch is
+void AddTrain(CLI::App* app);
+void AddRuns(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);
