@@ -97,6 +97,12 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
 TrainOutcome RunTraining(const TrainRunOptions& options) {
   const std::string& folder = options.folder;
   const TrainConfig& config = options.config;
+  // before anything is written: settings and environment must fit together
+  LocoVecEnvOptions env_options = EnvOptionsOf(config);
+  env_options.diverged_log = folder + "/diverged.jsonl";
+  const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
+  Trainer trainer(config.learn, env.get());
+
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw RunError(folder + ": cannot be made: " + error.message());
@@ -106,12 +112,6 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
     throw ConfigError(folder + ": holds a run already; silc train --resume " + folder +
                       " goes on with it");
   }
-
-  LocoVecEnvOptions env_options = EnvOptionsOf(config);
-  env_options.diverged_log = folder + "/diverged.jsonl";
-  const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
-  Trainer trainer(config.learn, env.get());
-  // settings and environment fit together: from here on there is a run
   if (!known) {
     WriteRunFolder(folder, ToYaml(config), config.learn.seed);
   } else {
