@@ -132,6 +132,10 @@ void AddBench(CLI::App* app) {
       ->capture_default_str();
   observe->callback([args] { BenchObserve(*args); });
   AddBenchPhysics(bench);
+#ifdef SILC_HAS_TRAINER
+  AddBenchTrain(bench);
+  AddBenchPenalty(bench);
+#endif
 }
 
 }  // namespace silc
