@@ -134,7 +134,10 @@ void AddBenchTrain(CLI::App* bench) {
       ->capture_default_str();
   verb->add_option("overrides", args->request.overrides, "any setting, as in learn.epochs=3");
   verb->add_option("--preset", args->request.preset, "as of silc train");
-  verb->add_option("--method", args->methods, "one or several")->capture_default_str();
+  verb->add_option("--method", args->methods, "one, or several as in baseline,silc")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
   verb->add_option("--mode", args->request.mode, "budget");
   verb->add_option("--backend", args->request.backend, "batch (CPU), cuda or mujoco");
   verb->add_option("--envs", args->request.envs, "robots")->check(CLI::Range(1, 1 << 20));

@@ -43,6 +43,12 @@ void Train(TrainArguments args) {
     request.overrides.insert(request.overrides.begin(), request.task);
     request.task.clear();
   }
+  // --motions takes all words that follow it: settings among them are settings
+  for (auto file = request.motions.begin(); file != request.motions.end();) {
+    const bool setting = file->find('=') != std::string::npos && !std::filesystem::exists(*file);
+    if (setting) request.overrides.push_back(*file);
+    file = setting ? request.motions.erase(file) : file + 1;
+  }
   TrainRunOptions options;
   if (!args.resume.empty()) {
     if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
