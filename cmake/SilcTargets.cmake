@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags shared by every silc target, and the three ways a target is declared.
+# Flags shared by every silc target, and the four ways a target is declared.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -42,6 +42,18 @@ function(silc_library name)
   add_library(silc::${name} ALIAS silc_${name})
   target_include_directories(silc_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(silc_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS} silc_flags)
+endfunction()
+
+# silc_cuda_library(NAME sources... [DEPENDS targets...]): what nvcc compiles. A target of its own: nvcc does not
+# know the warning flags of the others.
+function(silc_cuda_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(silc_${name} ${arg_UNPARSED_ARGUMENTS})
+  add_library(silc::${name} ALIAS silc_${name})
+  target_include_directories(silc_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(silc_${name} PUBLIC CUDA::cudart ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+  set_target_properties(silc_${name} PROPERTIES
+    CUDA_STANDARD 20 CUDA_ARCHITECTURES "${SILC_CUDA_ARCHITECTURES}")
 endfunction()
 
 # silc_test(NAME libraries...): NAME.cc in this folder, one CTest entry per executable. Tests find the

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
+  silc::AddEval(&app);
   silc::AddMotion(&app);
 #ifdef SILC_HAS_TRAINER
   silc::AddTrain(&app);

@@ -2,6 +2,7 @@
 #include "silc/learn/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 #include <limits>
@@ -111,6 +112,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Choice("device", &c->device, {"cpu", "cuda"});
   f.Count("checkpoint_every", &c->checkpoint_every, 1, kMany);
   f.Count("keep_checkpoints", &c->keep_checkpoints, 2, 100000);
+  f.Flag("checkpoint_env", &c->checkpoint_env);
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
   f.Number("penalty.lambda", &p->lambda, 0, 1e6);

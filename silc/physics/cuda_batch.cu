@@ -2,63 +2,19 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/physics/cuda_batch.h"
-#include "silc/physics/robot_data.h"
+#include "silc/physics/cuda_kernels.h"
+#include "silc/physics/device_array.h"
 
 namespace silc {
 namespace {
-
-// 32: a warp is a block, so a block ends when its slowest warp does
-constexpr int kBlock = 32;
-
-// The model is read by all threads at the same address, which is what constant memory is for. There
-// is one such memory per device, so a batch has to see that its own model is in it.
-__constant__ StepModel<float> device_model;
-static_assert(sizeof(StepModel<float>) <= 60 * 1024, "constant memory is 64 KiB");
-std::mutex model_mutex;
-const void* model_owner = nullptr;
-
-void Check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) {
-    throw RunError(std::string("CUDA: ") + what + ": " + cudaGetErrorString(status));
-  }
-}
-
-struct KernelArgs {
-  FieldLayout layout;
-  float* memory;
-  int stride;  // robots, rounded up to whole warps
-  int num_envs;
-  int substeps;
-  StepOptions options;
-};
-
-// layout   value i of robot e at memory[i · stride + e]: a warp reads 32 neighbours
-// mapping  one thread per robot, n substeps per launch; state is read from and written to global
-// memory work     the workspace is local memory, interleaved by the hardware in the same way twin
-// AdvanceGroup() on the CPU; gpu_test.cc holds the two together
-template <int kLinks, int kContacts>
-__global__ void __launch_bounds__(kBlock) AdvanceKernel(const __grid_constant__ KernelArgs a) {
-  const int env = blockIdx.x * kBlock + threadIdx.x;
-  if (env >= a.num_envs) return;
-  portable::Workspace<float, kLinks, kContacts> work;
-  const portable::RobotData<float> robot = portable::BindRobot(a.layout, a.memory + env, a.stride);
-  portable::AdvanceRobot<float>(device_model, robot, a.options, a.substeps, nullptr, work);
-}
-
-template <int kLinks, int kContacts>
-__global__ void __launch_bounds__(kBlock) OutputsKernel(const __grid_constant__ KernelArgs a) {
-  const int env = blockIdx.x * kBlock + threadIdx.x;
-  if (env >= a.num_envs) return;
-  portable::Workspace<float, kLinks, kContacts> work;
-  portable::ComputeOutputs<float>(device_model, a.layout, a.memory + env, a.stride, work);
-}
 
 // values (count, width) to the rows of the given robots
 __global__ void ScatterKernel(
@@ -68,23 +24,26 @@ __global__ void ScatterKernel(
   field[static_cast<long>(k % width) * stride + envs[k / width]] = values[k];
 }
 
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) {
-    Check(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T)),
-          "allocating device memory");
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  T* get() const { return data_; }
-
- private:
-  T* data_ = nullptr;
+const CudaKernels* const kAllKernels[] = {
+#define SILC_CUDA_VARIANT(name) &name::kCudaKernels,
+    SILC_CUDA_VARIANTS
+#undef SILC_CUDA_VARIANT
 };
 
+const CudaKernels& FindCudaKernels(const std::string& name) {
+  for (const CudaKernels* kernels : kAllKernels) {
+    if (name.empty() || name == kernels->name) return *kernels;
+  }
+  throw ConfigError("no CUDA kernel \"" + name + "\"");
+}
+
 }  // namespace
+
+std::vector<std::string> CudaKernelNames() {
+  std::vector<std::string> names;
+  for (const CudaKernels* kernels : kAllKernels) names.push_back(kernels->name);
+  return names;
+}
 
 bool CudaAvailable() {
   int count = 0;
@@ -94,11 +53,27 @@ bool CudaAvailable() {
 struct CudaBatch::Impl {
   Impl(const BatchModel& model, int num_envs, const CudaBatchOptions& opts)
       : options(opts),
+        kernels(FindCudaKernels(opts.kernel)),
         step(ToFloat(model.step)),
         layout(MakeLayout(model.step)),
-        stride((num_envs + kBlock - 1) / kBlock * kBlock),
-        memory(static_cast<std::size_t>(layout.size) * stride) {
-    Check(cudaStreamCreate(&stream), "creating a stream");
+        stride((num_envs + kRobotsPerBlock - 1) / kRobotsPerBlock * kRobotsPerBlock),
+        memory(static_cast<std::size_t>(layout.size) * stride),
+        device_model(1),
+        profile(kNumProfile) {
+    launch = std::make_unique<CudaLaunch>();
+    launch->args = {
+        layout, device_model.get(), memory.get(), stride, num_envs, 0, options.step, profile.get()};
+    launch->plan = PlanTeam(step, kernels.team);
+    const std::size_t bytes =
+        offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
+    launch->small = step.num_links <= 32 && step.num_contacts <= 64 && bytes <= kParameterModel;
+    std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
+    CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
+              "copying the model");
+    CudaCheck(cudaMemset(profile.get(), 0, kNumProfile * sizeof(unsigned long long)), "clearing");
+    stream = static_cast<cudaStream_t>(opts.stream);
+    if (!stream) CudaCheck(cudaStreamCreate(&stream), "creating a stream");
+    CudaCheck(kernels.prepare(*launch), "preparing the kernels");
     const std::vector<double> row = DefaultRow(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size) * stride);
     for (int i = 0; i < layout.size; ++i) {
@@ -106,51 +81,45 @@ struct CudaBatch::Impl {
                   stride,
                   static_cast<float>(row[i]));
     }
-    Check(cudaMemcpy(
-              memory.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
-          "copying the initial state");
+    // robots that only fill up the last block sleep
+    const long fault = layout.offset[static_cast<int>(Field::kFault)] * static_cast<long>(stride);
+    std::fill(values.begin() + fault + num_envs,
+              values.begin() + fault + stride,
+              static_cast<float>(kFaultAbsurd));
+    CudaCheck(
+        cudaMemcpy(
+            memory.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
+        "copying the initial state");
+    // a copy from pageable memory may still be under way, and a stream of the caller's need not
+    // wait for it
+    CudaCheck(cudaDeviceSynchronize(), "copying the initial state");
   }
   ~Impl() {
-    const std::lock_guard lock(model_mutex);
-    if (model_owner == this) model_owner = nullptr;
-    cudaStreamDestroy(stream);
+    // the caller's stream may still be working on the memory that goes away
+    cudaStreamSynchronize(stream);
+    if (!options.stream) cudaStreamDestroy(stream);
   }
 
   float* At(Field field) const {
     return memory.get() + static_cast<long>(layout.offset[static_cast<int>(field)]) * stride;
   }
 
-  // Small and large workspaces: local memory is set aside for every thread the GPU can hold.
-  template <class Small, class Large>
-  void Launch(Small small, Large large, int num_envs, int substeps) {
-    const std::lock_guard lock(model_mutex);
-    if (model_owner != this) {
-      // whoever used the symbol before may still be running
-      Check(cudaDeviceSynchronize(), "waiting for the device");
-      Check(cudaMemcpyToSymbol(device_model, &step, sizeof step), "copying the model");
-      model_owner = this;
-    }
-    const KernelArgs args = {layout, memory.get(), stride, num_envs, substeps, options.step};
-    if (step.num_links <= 32 && step.num_contacts <= 64) {
-      small<<<stride / kBlock, kBlock, 0, stream>>>(args);
-    } else {
-      large<<<stride / kBlock, kBlock, 0, stream>>>(args);
-    }
-    Check(cudaGetLastError(), "launching a kernel");
-  }
-
   const CudaBatchOptions options;
+  const CudaKernels& kernels;
   const StepModel<float> step;
   const FieldLayout layout;
   const int stride;
   cudaStream_t stream = nullptr;
   DeviceArray<float> memory;
+  DeviceArray<StepModel<float>> device_model;
+  DeviceArray<unsigned long long> profile;
+  std::unique_ptr<CudaLaunch> launch;
 };
 
 CudaBatch::CudaBatch(BatchModel model, int num_envs, const CudaBatchOptions& options)
     : PhysicsBatch(std::move(model), num_envs) {
   if (!CudaAvailable()) throw RunError("no CUDA device found; run with --backend cpu");
-  Check(cudaSetDevice(options.device), "choosing the device");
+  CudaCheck(cudaSetDevice(options.device), "choosing the device");
   impl_ = std::make_unique<Impl>(model_, num_envs, options);
 }
 
@@ -165,7 +134,7 @@ void CudaBatch::Read(Field field, std::span<float> values) {
   SILC_CHECK(values.size() == static_cast<std::size_t>(num_envs()) * w);
   std::vector<float> columns(static_cast<std::size_t>(w) * stride);
   Synchronize();
-  Check(
+  CudaCheck(
       cudaMemcpy(
           columns.data(), impl_->At(field), columns.size() * sizeof(float), cudaMemcpyDeviceToHost),
       "reading a field");
@@ -184,20 +153,20 @@ void CudaBatch::Write(Field field, std::span<const int> envs, std::span<const fl
   if (count * w == 0) return;
   const DeviceArray<int> device_envs(count);
   const DeviceArray<float> device_values(values.size());
-  Check(
+  CudaCheck(
       cudaMemcpyAsync(
           device_envs.get(), envs.data(), envs.size_bytes(), cudaMemcpyHostToDevice, impl_->stream),
       "writing a field");
-  Check(cudaMemcpyAsync(device_values.get(),
-                        values.data(),
-                        values.size_bytes(),
-                        cudaMemcpyHostToDevice,
-                        impl_->stream),
-        "writing a field");
+  CudaCheck(cudaMemcpyAsync(device_values.get(),
+                            values.data(),
+                            values.size_bytes(),
+                            cudaMemcpyHostToDevice,
+                            impl_->stream),
+            "writing a field");
   constexpr int kThreads = 256;
   ScatterKernel<<<(count * w + kThreads - 1) / kThreads, kThreads, 0, impl_->stream>>>(
       impl_->At(field), impl_->stride, device_envs.get(), device_values.get(), count, w);
-  Check(cudaGetLastError(), "writing a field");
+  CudaCheck(cudaGetLastError(), "writing a field");
   Synchronize();  // the caller's memory and the two arrays go away
 }
 
@@ -211,18 +180,29 @@ void CudaBatch::SetBodies(int env,
 
 void CudaBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
-  impl_->Launch(
-      AdvanceKernel<32, 64>, AdvanceKernel<kMaxLinks, kMaxContacts>, num_envs(), substeps);
+  impl_->launch->args.substeps = substeps;
+  CudaCheck(impl_->kernels.advance(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
 void CudaBatch::UpdateKinematics() {
-  impl_->Launch(OutputsKernel<32, 64>, OutputsKernel<kMaxLinks, kMaxContacts>, num_envs(), 0);
+  CudaCheck(impl_->kernels.outputs(*impl_->launch, impl_->stream), "launching a kernel");
+}
+
+std::vector<unsigned long long> CudaBatch::Profile() {
+  std::vector<unsigned long long> values(kNumProfile);
+  Synchronize();
+  CudaCheck(cudaMemcpy(values.data(),
+                       impl_->profile.get(),
+                       values.size() * sizeof(unsigned long long),
+                       cudaMemcpyDeviceToHost),
+            "reading the profile");
+  return values;
 }
 
 void* CudaBatch::stream() const { return impl_->stream; }
 
 void CudaBatch::Synchronize() {
-  Check(cudaStreamSynchronize(impl_->stream), "running the physics");
+  CudaCheck(cudaStreamSynchronize(impl_->stream), "running the physics");
 }
 
 }  // namespace silc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA against the CPU on the same robots, and steps per second. Exit 0 equal, 1 not, 77 no GPU.
-//   gpu_check [--no-bench] [--robots N]
+//   gpu_check [--no-bench] [--robots N] [--kernel NAME]... [--spin N]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,10 +9,13 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "silc/base/rng.h"
 #include "silc/physics/cuda_batch.h"
+#include "silc/physics/device_array.h"
 #include "silc/physics/test_models.h"
 
 namespace silc {
@@ -40,10 +43,15 @@ std::vector<int> Range(int n) {
   return v;
 }
 
-/// The same crowd in any batch: kinds of states (−1: standing), gains, masses, frictions, pushes.
-void Equip(PhysicsBatch* batch, const mjModel& m, mjData* d, int kinds) {
-  const int n = batch->num_envs();
+/// Kinds of states (−1: standing), gains, masses, frictions, pushes of many robots.
+struct Crowd {
+  int size = 0;
   std::vector<float> qpos, qvel, kp, kd, target, friction, wrench, steps;
+};
+
+Crowd MakeCrowd(const mjModel& m, mjData* d, int kinds, int n) {
+  Crowd c;
+  c.size = n;
   for (int env = 0; env < n; ++env) {
     Rng rng(3, env);
     if (kinds > 0) {
@@ -53,27 +61,36 @@ void Equip(PhysicsBatch* batch, const mjModel& m, mjData* d, int kinds) {
       for (int i = 7; i < m.nq; ++i) d->qpos[i] += 0.05 * rng.Normal();
       for (int i = 0; i < m.nv; ++i) d->qvel[i] = 0.1 * rng.Normal();
     }
-    qpos.insert(qpos.end(), d->qpos, d->qpos + m.nq);
-    qvel.insert(qvel.end(), d->qvel, d->qvel + m.nv);
+    c.qpos.insert(c.qpos.end(), d->qpos, d->qpos + m.nq);
+    c.qvel.insert(c.qvel.end(), d->qvel, d->qvel + m.nv);
     for (int u = 0; u < m.nu; ++u) {
-      kp.push_back(static_cast<float>(8000 * m.dof_armature[6 + u]));
-      kd.push_back(static_cast<float>(200 * m.dof_armature[6 + u]));
-      target.push_back(static_cast<float>(m.key_qpos[7 + u] + 0.05 * rng.Normal()));
+      c.kp.push_back(static_cast<float>(8000 * m.dof_armature[6 + u]));
+      c.kd.push_back(static_cast<float>(200 * m.dof_armature[6 + u]));
+      c.target.push_back(static_cast<float>(m.key_qpos[7 + u] + 0.05 * rng.Normal()));
     }
-    friction.push_back(static_cast<float>(rng.Uniform(0.6, 1.4)));
+    c.friction.push_back(static_cast<float>(rng.Uniform(0.6, 1.4)));
     for (int k = 0; k < 6; ++k)
-      wrench.push_back(static_cast<float>(k < 2 ? rng.Uniform(-10, 10) : 0));
-    steps.push_back(1e6f);
+      c.wrench.push_back(static_cast<float>(k < 2 ? rng.Uniform(-10, 10) : 0));
+    c.steps.push_back(1e6f);
   }
-  const std::vector<int> envs = Range(n);
-  batch->Reset(envs, qpos, qvel);
-  batch->Write(Field::kKp, envs, kp);
-  batch->Write(Field::kKd, envs, kd);
-  batch->Write(Field::kTarget, envs, target);
-  batch->Write(Field::kFriction, envs, friction);
-  batch->Write(Field::kWrench, envs, wrench);
-  batch->Write(Field::kWrenchSteps, envs, steps);
+  return c;
 }
+
+/// Robot i of the crowd becomes the batch's robot place[i].
+void Equip(PhysicsBatch* batch, const Crowd& c, const std::vector<int>& place) {
+  const std::size_t n = place.size();
+  const auto part = [&](const std::vector<float>& v) {
+    return std::span<const float>(v).first(v.size() / c.size * n);
+  };
+  batch->Reset(place, part(c.qpos), part(c.qvel));
+  batch->Write(Field::kKp, place, part(c.kp));
+  batch->Write(Field::kKd, place, part(c.kd));
+  batch->Write(Field::kTarget, place, part(c.target));
+  batch->Write(Field::kFriction, place, part(c.friction));
+  batch->Write(Field::kWrench, place, part(c.wrench));
+  batch->Write(Field::kWrenchSteps, place, part(c.steps));
+}
+void Equip(PhysicsBatch* batch, const Crowd& c) { Equip(batch, c, Range(batch->num_envs())); }
 
 std::vector<float> All(PhysicsBatch* batch, Field field) {
   std::vector<float> values(static_cast<std::size_t>(batch->num_envs()) * batch->width(field));
@@ -118,17 +135,18 @@ bool Compare(const char* what,
   return ok;
 }
 
-bool Check(const mjModel& m, mjData* d, int robots, const char* name) {
+/// One step of `kernel` from random states against the CPU.
+bool CheckStep(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   CpuBatch cpu(model, robots);
-  CudaBatch cuda(model, robots);
-  Equip(&cpu, m, d, physics_test::kStateKinds);
-  Equip(&cuda, m, d, physics_test::kStateKinds);
+  CudaBatch cuda(model, robots, {.kernel = kernel});
+  const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
+  Equip(&cpu, crowd);
+  Equip(&cuda, crowd);
   cpu.Advance(1);
   cuda.Advance(1);
   cpu.UpdateKinematics();
   cuda.UpdateKinematics();
-  std::printf("# %s, one step from random states\n", name);
   // both are single precision with sums in another order: each is within 1e-5 of MuJoCo
   bool ok = Compare("qacc", &cuda, &cpu, Field::kQacc, 1, 1e-5, 2e-4);
   ok &= Compare("qpos", &cuda, &cpu, Field::kQpos, 1, 1e-6, 1e-5);
@@ -139,87 +157,220 @@ bool Check(const mjModel& m, mjData* d, int robots, const char* name) {
   ok &= Compare("pose", &cuda, &cpu, Field::kPose, 1, 1e-5, 1e-4);
   ok &= Compare("frame_jacobian", &cuda, &cpu, Field::kFrameJacobian, 1, 1e-5, 1e-4);
   ok &= Compare("stance_jacobian", &cuda, &cpu, Field::kStanceJacobian, 1, 1e-5, 1e-4);
+  return ok;
+}
 
-  // a mad robot is frozen and its neighbours do not notice
-  const std::vector<float> before = All(&cuda, Field::kQpos);
-  std::vector<float> poison(before.begin(), before.begin() + m.nq);
+/// A robot's bits do not depend on its place, the batch's size or a mad neighbour, who is frozen.
+bool CheckIndependence(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+  const BatchModel model = CompileBatchModel(m, Outputs());
+  const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
+  CudaBatch clean(model, robots, {.kernel = kernel}), sick(model, robots, {.kernel = kernel});
+  CudaBatch turned(model, robots + 7, {.kernel = kernel});
+  std::vector<int> reversed = Range(robots);
+  std::reverse(reversed.begin(), reversed.end());
+  Equip(&clean, crowd);
+  Equip(&sick, crowd);
+  Equip(&turned, crowd, reversed);
+  std::vector<float> poison(crowd.qpos.begin() + 5 * m.nq, crowd.qpos.begin() + 6 * m.nq);
   poison[9] = std::numeric_limits<float>::quiet_NaN();
-  CudaBatch clean(model, robots), sick(model, robots);
-  Equip(&clean, m, d, -1);
-  Equip(&sick, m, d, -1);
   sick.Write(Field::kQpos, std::vector<int>{5}, poison);
   for (int k = 0; k < 5; ++k) {
     clean.Advance(4);
     sick.Advance(4);
+    turned.Advance(4);
   }
-  const std::vector<float> a = All(&clean, Field::kQpos), b = All(&sick, Field::kQpos);
   bool same = static_cast<int>(All(&sick, Field::kFault)[5]) == kFaultNotFinite;
-  for (int env = 0; env < robots; ++env) {
-    for (int i = 0; env != 5 && i < m.nq; ++i) {
-      same &= a[static_cast<std::size_t>(env) * m.nq + i] ==
-              b[static_cast<std::size_t>(env) * m.nq + i];
+  bool place = true;
+  for (const Field field : {Field::kQpos, Field::kQacc, Field::kFootForce, Field::kImu}) {
+    const std::vector<float> a = All(&clean, field), b = All(&sick, field), c = All(&turned, field);
+    const int w = clean.width(field);
+    for (int env = 0; env < robots; ++env) {
+      for (int i = 0; i < w; ++i) {
+        const std::size_t k = static_cast<std::size_t>(env) * w + i;
+        same &= env == 5 || a[k] == b[k];
+        place &= a[k] == c[static_cast<std::size_t>(reversed[env]) * w + i];
+      }
     }
   }
-  std::printf("{\"name\":\"physics.cuda_poison\",\"ok\":%s}\n", same ? "true" : "false");
-  return ok && same;
+  std::printf("{\"name\":\"physics.cuda_independence\",\"poison\":%s,\"place\":%s}\n",
+              same ? "true" : "false",
+              place ? "true" : "false");
+  return same && place;
 }
 
-void Bench(const mjModel& m, mjData* d, double friction) {
+/// A captured graph does what the calls did, on a stream of the caller's.
+bool CheckGraph(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
   const BatchModel model = CompileBatchModel(m, Outputs());
+  const Crowd crowd = MakeCrowd(m, d, -1, robots);
+  cudaStream_t stream;
+  CudaCheck(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  bool same = true;
+  {
+    CudaBatch direct(model, robots, {.kernel = kernel});
+    CudaBatch captured(model, robots, {.kernel = kernel, .stream = stream});
+    Equip(&direct, crowd);
+    Equip(&captured, crowd);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CudaCheck(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capturing");
+    captured.Advance(4);
+    captured.UpdateKinematics();
+    CudaCheck(cudaStreamEndCapture(stream, &graph), "capturing");
+    CudaCheck(cudaGraphInstantiate(&exec, graph, 0), "making a graph");
+    for (int k = 0; k < 5; ++k) {
+      CudaCheck(cudaGraphLaunch(exec, stream), "launching a graph");
+      direct.Advance(4);
+      direct.UpdateKinematics();
+    }
+    for (const Field field : {Field::kQpos, Field::kQacc, Field::kCom, Field::kFrameJacobian}) {
+      same &= All(&direct, field) == All(&captured, field);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+  }
+  cudaStreamDestroy(stream);
+  std::printf("{\"name\":\"physics.cuda_graph\",\"ok\":%s}\n", same ? "true" : "false");
+  return same;
+}
+
+/// Steps per second; the crowd is that of the CPU's benchmark.
+void Bench(const BatchModel& model,
+           const Crowd& crowd,
+           int nq,
+           double friction,
+           const std::string& kernel,
+           int refine) {
+  const bool sweep = std::getenv("SILC_CARVEOUT") != nullptr;
   for (const int robots : {4096, 16384, 65536}) {
+    if (sweep && robots == 16384) continue;
+    CudaBatchOptions options;
+    options.kernel = kernel;
+    options.step.refine = refine;
     const double begin = Seconds();
-    CudaBatch batch(model, robots);
+    CudaBatch batch(model, robots, options);
     const double made = Seconds();
     batch.Advance(4);
     batch.Synchronize();
     const double first = Seconds();
-    Equip(&batch, m, d, -1);
+    Equip(&batch, crowd);
     for (int t = 0; t < 5; ++t) batch.Advance(4);
     batch.Synchronize();
-    Equip(&batch, m, d, -1);
+    Equip(&batch, crowd);
+    const std::vector<unsigned long long> before = batch.Profile();
     constexpr int kCalls = 50;
     const double start = Seconds();
     for (int t = 0; t < kCalls; ++t) batch.Advance(4);
     batch.Synchronize();
     const double rate = 4.0 * kCalls * robots / (Seconds() - start);
+    std::vector<unsigned long long> profile = batch.Profile();
+    const double outputs_start = Seconds();
+    for (int t = 0; t < 10; ++t) batch.UpdateKinematics();
+    batch.Synchronize();
+    const double outputs_rate = 10.0 * robots / (Seconds() - outputs_start);
     const std::vector<float> fault = All(&batch, Field::kFault), qpos = All(&batch, Field::kQpos);
     double height = 0;
-    for (int env = 0; env < robots; ++env) height += qpos[static_cast<std::size_t>(env) * m.nq + 2];
+    for (int env = 0; env < robots; ++env) height += qpos[static_cast<std::size_t>(env) * nq + 2];
     const auto faults = std::count_if(fault.begin(), fault.end(), [](float f) { return f != 0; });
     std::printf(
-        "{\"name\":\"physics.steps_per_s\",\"value\":%.4g,\"unit\":\"1/s\",\"backend\":\"cuda\","
-        "\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,\"faults\":%ld,"
-        "\"mean_height\":%.4f,\"construct_s\":%.3f,\"first_step_s\":%.3f}\n",
+        "{\"name\":\"physics.steps_per_s\",\"kernel\":\"%s\",\"value\":%.4g,\"unit\":\"1/s\","
+        "\"backend\":\"cuda\",\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,"
+        "\"refine\":%d,\"faults\":%ld,\"mean_height\":%.4f,\"construct_s\":%.3f,"
+        "\"first_step_s\":%.3f,\"outputs_per_s\":%.4g}\n",
+        kernel.c_str(),
         rate,
         robots,
         friction,
+        refine,
         static_cast<long>(faults),
         height / robots,
         made - begin,
-        first - made);
+        first - made,
+        outputs_rate);
+    for (std::size_t i = 0; i < profile.size(); ++i) profile[i] -= before[i];
+    if (profile[0] > 0) {
+      std::printf(
+          "# per step: iterations %.2f, contacts %.2f, live links %.2f; kilocycles by member:",
+          static_cast<double>(profile[1]) / profile[0],
+          static_cast<double>(profile[3]) / profile[0],
+          static_cast<double>(profile[4]) / profile[0]);
+      std::printf(" executed %.2f\n", static_cast<double>(profile[2]) / profile[0]);
+      const double warps = robots / 32.0 * 4 * kCalls;
+      for (std::size_t i = 8; i < profile.size(); i += kNumStages) {
+        if (profile[i] == 0) continue;
+        std::printf(
+            "#   kinematics %.1f contacts %.1f idle %.1f newton %.1f refine %.1f integrate %.1f\n",
+            profile[i] / warps / 1e3,
+            profile[i + 1] / warps / 1e3,
+            profile[i + 2] / warps / 1e3,
+            profile[i + 3] / warps / 1e3,
+            profile[i + 4] / warps / 1e3,
+            profile[i + 5] / warps / 1e3);
+      }
+    }
     std::fflush(stdout);
   }
 }
 
+/// A few launches of one size, for a profiler.
+void Spin(const mjModel& m, mjData* d, int robots, const std::string& kernel) {
+  CudaBatch batch(CompileBatchModel(m, Outputs()), robots, {.kernel = kernel});
+  Equip(&batch, MakeCrowd(m, d, -1, robots));
+  for (int t = 0; t < 10; ++t) batch.Advance(4);
+  batch.Synchronize();
+}
+
 int Main(int argc, char** argv) {
   bool bench = true;
-  int robots = 2048;
+  int robots = 2048, spin = 0;
+  std::vector<std::string> kernels;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--no-bench") == 0) bench = false;
-    if (std::strcmp(argv[i], "--robots") == 0 && i + 1 < argc) robots = std::atoi(argv[++i]);
+    if (i + 1 >= argc) continue;
+    if (std::strcmp(argv[i], "--robots") == 0) robots = std::atoi(argv[++i]);
+    if (std::strcmp(argv[i], "--kernel") == 0) kernels.push_back(argv[++i]);
+    if (std::strcmp(argv[i], "--spin") == 0) spin = std::atoi(argv[++i]);
   }
   if (!CudaAvailable()) {
     std::printf("no GPU\n");
     return 77;
   }
+  if (kernels.empty()) kernels = CudaKernelNames();
   const ModelPtr m = G1();
   RemoveSelfCollision(m.get());
   const DataPtr d(mj_makeData(m.get()));
-  bool ok = Check(*m, d.get(), robots, "g1");
-  if (bench) Bench(*m, d.get(), 0);
-  for (int i = 6; i < m->nv; ++i) m->dof_frictionloss[i] = 0.3;
-  ok &= Check(*m, d.get(), robots, "g1 with friction loss");
-  if (bench) Bench(*m, d.get(), 0.3);
+  if (spin > 0) {
+    Spin(*m, d.get(), spin, kernels[0]);
+    return 0;
+  }
+  bool ok = true;
+  for (const double friction : {0.0, 0.3}) {
+    for (int i = 6; i < m->nv; ++i) m->dof_frictionloss[i] = friction;
+    const BatchModel model = CompileBatchModel(*m, Outputs());
+    const Crowd crowd = bench ? MakeCrowd(*m, d.get(), -1, 65536) : Crowd{};
+    for (const std::string& kernel : kernels) {
+      std::printf("# %s, friction loss %g\n", kernel.c_str(), friction);
+      ok &= CheckStep(*m, d.get(), robots, kernel);
+      ok &= CheckIndependence(*m, d.get(), robots, kernel);
+      ok &= CheckGraph(*m, d.get(), robots, kernel);
+      if (bench) Bench(model, crowd, m->nq, friction, kernel, 1);
+    }
+    if (bench) Bench(model, crowd, m->nq, friction, kernels[0], 0);
+    if (bench && friction == 0) {
+      // shared memory for one to four blocks per multiprocessor; the rest is L1
+      for (const char* carveout : {"14", "27", "41", "54"}) {
+        std::printf("# shared memory carve-out %s %%\n", carveout);
+        setenv("SILC_CARVEOUT", carveout, 1);
+        for (const std::string& kernel : kernels) {
+          if (kernel.find("team4") != 0 || kernel.find("shared") != std::string::npos ||
+              kernel.find("profile") != std::string::npos) {
+            continue;
+          }
+          Bench(model, crowd, m->nq, friction, kernel, 1);
+        }
+      }
+      unsetenv("SILC_CARVEOUT");
+    }
+  }
   return ok ? 0 : 1;
 }
 

@@ -50,8 +50,15 @@ SILC_HD double Abs(double a) { return a < 0 ? -a : a; }
 SILC_HD float Abs(float a) { return a < 0 ? -a : a; }
 SILC_HD double Sqrt(double a) { return std::sqrt(a); }
 SILC_HD float Sqrt(float a) { return sqrtf(a); }
+#if defined(__CUDA_ARCH__) && defined(SILC_CUDA_VOTES)
+// the 32 threads of a warp are the lanes of a vector: they take every branch together, so that
+// their accesses stay side by side
+SILC_HD bool All(bool m) { return __all_sync(0xffffffffu, m); }
+SILC_HD bool Any(bool m) { return __any_sync(0xffffffffu, m); }
+#else
 SILC_HD bool All(bool m) { return m; }
 SILC_HD bool Any(bool m) { return m; }
+#endif
 SILC_HD bool Not(bool m) { return !m; }
 SILC_HD int Count(bool m) { return m ? 1 : 0; }
 

@@ -168,11 +168,11 @@ struct StepModel {
   T max_speed;           // |q̇| above which a robot is faulty [rad/s or m/s]
   T max_distance;        // same for the base's position [m]
   LinkConstants<T> link[kMaxLinks];
-  ContactConstants<T> contact[kMaxContacts];
   ActuatorConstants<T> actuator[kMaxLinks];
   SiteConstants<T> imu[kMaxImus];
   SiteConstants<T> frame[kMaxFrames];
   PushConstants<T> push[kMaxPushes];
+  ContactConstants<T> contact[kMaxContacts];  // last: a GPU launch carries only those in use
 };
 
 }  // namespace silc

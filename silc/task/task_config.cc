@@ -116,6 +116,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"hand_force.sweep_min", &c.hand_force.sweep_min, 0.1, 600, "s"},
       {"hand_force.sweep_max", &c.hand_force.sweep_max, 0.1, 600, "s"},
       {"push.force", &c.push.force, 0, 1e4, "N"},
+      {"push.min_share", &c.push.min_share, 0, 1, "1"},
       {"push.duration", &c.push.duration, 0.005, 10, "s"},
       {"push.interval_min", &c.push.interval_min, 0.1, 600, "s"},
       {"push.interval_max", &c.push.interval_max, 0.1, 600, "s"},

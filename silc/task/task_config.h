@@ -92,6 +92,7 @@ struct TaskConfig {
 
   struct Push {
     float force = 0;        // [N] largest horizontal force on the pelvis; 0: none
+    float min_share = 0;    // [1] of it that every push has at least
     float duration = 0.1f;  // [s]
     float interval_min = 3, interval_max = 8;  // [s] between pushes
   } push;

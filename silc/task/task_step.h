@@ -19,7 +19,11 @@ struct FieldPtr {
   long group_stride;
 
   SILC_HD float& operator()(int env, int i) const {
+#ifdef __CUDA_ARCH__
+    return data[static_cast<long>(i) * lanes + env];  // one group: no division
+#else
     return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
+#endif
   }
 };
 
@@ -30,17 +34,23 @@ struct PhysicsView {
   int nv;
 };
 
-/// Constants of a task, by value: nothing in it changes between control steps but penalty_scale and
-/// step.
+/// What all robots share and a control step changes. On a GPU it lies there, so that steps can be
+/// enqueued without the host knowing how the ones before went.
+struct TaskProgress {
+  std::uint32_t step;   // of the control step under way, from 1; the counter of all draws
+  float penalty_scale;  // curriculum
+  float mean_survival;  // of ended episodes; −1: none has ended
+};
+
+/// Constants of a task, by value: nothing in it changes but what `progress` points to.
 struct TaskContext {
   TaskConfig config;
   TaskRobot robot;
   ReachTable reaches;
   MotionTable motions;
+  TaskProgress* progress;
   std::uint64_t seed;
-  std::uint32_t step;   // control steps since the start, the counter of all draws
-  float penalty_scale;  // curriculum
-  int episode_steps;    // time-out
+  int episode_steps;  // time-out
   int resample_steps;
   float physics_dt;  // [s]
 };
@@ -111,6 +121,8 @@ enum Tracking : int {
   kTrackDiverged,
   kTrackEpisodeSteps,  // of ended episodes
   kTrackSurvival,      // share survived, of ended episodes
+  kTrackForceScale,    // curricula, per step
+  kTrackHeightScale,
   kNumTracking
 };
 
@@ -254,10 +266,10 @@ SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, En
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
   const auto id = static_cast<std::uint32_t>(env);
-  Draw draw(t.seed, id, t.step, DrawPurpose::kReset);
-  Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
-  Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
-  Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+  Draw draw(t.seed, id, t.progress->step, DrawPurpose::kReset);
+  Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
+  Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
+  Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
 
   s->k = s->start_k = 0;
   s->fresh = true;
@@ -343,7 +355,7 @@ SILC_HD void Observe(const TaskContext& t,
   }
   step::RotateBack(base.R, s.push, o.push_B);
 
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kNoise);
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
   float frame[kActorFrame];
   ActorFrame(t.config.noise, robot, o, draw, frame);
   PushFrame(frame, s.fresh, out->actor_obs);
@@ -362,7 +374,7 @@ SILC_HD void StartEnv(const TaskContext& t,
   s->height_scale = t.config.curriculum.height_start;
   ResetEnv(t, view, env, s);
   if (stagger) {
-    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.step, DrawPurpose::kPush);
+    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
     s->k = s->start_k = draw.Index(t.episode_steps);
   }
   const float feet[2] = {-t.robot.p_FS[0][2], -t.robot.p_FS[1][2]};
@@ -391,7 +403,7 @@ SILC_HD bool BeginStep(
   if (!s->fresh) {
     step::BaseState base;
     step::ReadBase(robot, view, env, &base);
-    Draw draw(t.seed, id, t.step, DrawPurpose::kForceNoise);
+    Draw draw(t.seed, id, t.progress->step, DrawPurpose::kForceNoise);
     for (int h = 0; h < 2; ++h) {
       const int frame = kFrameLeftHand + h;
       const auto jacobian = [&](int axis, int joint) {
@@ -431,8 +443,8 @@ SILC_HD bool BeginStep(
       for (int k = 0; k < 3; ++k) s->push[k] = 0;
     }
     if (s->push_wait <= 0) {
-      Draw draw(t.seed, id, t.step, DrawPurpose::kPush);
-      const float size = c.push.force * s->force_scale * draw.Uniform();
+      Draw draw(t.seed, id, t.progress->step, DrawPurpose::kPush);
+      const float size = c.push.force * s->force_scale * draw.Uniform(c.push.min_share, 1);
       const float angle = draw.Uniform(0, 6.283185307179586f);
       s->push[0] = size * cosf(angle);
       s->push[1] = size * sinf(angle);
@@ -587,7 +599,7 @@ SILC_HD float EndStep(
   } else {
     step::BaseState base;
     step::ReadBase(robot, view, env, &base);
-    Draw arm_draw(t.seed, id, t.step, DrawPurpose::kArm);
+    Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
     AdvanceArms(c.arms, t.reaches, t.motions, robot.control_dt, arm_draw, &s->arms);
     s->phase = AdvanceGait(c.gait, s->phase, s->command.walk, robot.control_dt);
 
@@ -601,7 +613,7 @@ SILC_HD float EndStep(
       flag = kTimedOut;
     }
     float terms[kNumRewards];
-    ComputeRewards(c.rewards, robot, r, t.penalty_scale, terms, out->reward);
+    ComputeRewards(c.rewards, robot, r, t.progress->penalty_scale, terms, out->reward);
     for (int i = 0; i < kNumRewards; ++i) out->terms[i] += terms[i];
     step::Track(r, out->tracking);
     for (int f = 0; f < 2; ++f) {
@@ -618,8 +630,8 @@ SILC_HD float EndStep(
     if (flag == kRunning) {
       if (s->k % t.resample_steps == 0) {
         const float walked = s->command.walk;
-        Draw command_draw(t.seed, id, t.step, DrawPurpose::kCommand);
-        Draw force_draw(t.seed, id, t.step, DrawPurpose::kForce);
+        Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
+        Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
         SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
         ResampleArms(c.arms, force_draw, &s->arms);
         ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
@@ -629,6 +641,8 @@ SILC_HD float EndStep(
     }
   }
   *out->flag = flag;
+  out->tracking[kTrackForceScale] += s->force_scale;
+  out->tracking[kTrackHeightScale] += s->height_scale;
 
   float survival = -1;
   if (flag != kRunning) {
@@ -656,6 +670,30 @@ SILC_HD float EndStep(
   }
   Observe(t, view, env, *s, foot_height, out);
   return survival;
+}
+
+/// After the control step of all robots: curricula that follow the performance of all, and the next
+/// step's number.
+/// @param survival  sum of what EndStep() returned where that was not −1, @param ended how many
+SILC_HD void EndStepOfAll(
+    const TaskConfig::Curriculum& c, int num_envs, double survival, int ended, TaskProgress* p) {
+  if (ended > 0) {
+    const float share =
+        static_cast<float>(ended) / (c.penalty_window * static_cast<float>(num_envs));
+    const float mean = static_cast<float>(survival / ended);
+    p->mean_survival = p->mean_survival < 0
+                           ? mean
+                           : p->mean_survival + Min(1.0f, share) * (mean - p->mean_survival);
+  }
+  if (p->mean_survival < 0) {
+    // no episode has ended: nothing is known
+  } else if (p->mean_survival > c.penalty_up) {
+    p->penalty_scale = Min(1.0f, p->penalty_scale * (1 + c.penalty_rate));
+  } else if (p->mean_survival < c.penalty_down) {
+    p->penalty_scale =
+        Max(Min(c.penalty_min, p->penalty_scale), p->penalty_scale * (1 - c.penalty_rate));
+  }
+  ++p->step;
 }
 
 }  // namespace silc

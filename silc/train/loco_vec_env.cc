@@ -2,15 +2,16 @@
 #include "silc/train/loco_vec_env.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
 #include "silc/train/loco_spec.h"
+#ifdef SILC_HAVE_CUDA
+#include "silc/train/cuda_vec_env.h"
+#endif
 
 namespace silc {
 namespace {
@@ -86,7 +87,10 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
     const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
       std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
     };
-    copy(view.obs, step.obs, kActorObs);
+    const std::size_t stride = view.obs_stride > 0 ? view.obs_stride : kActorObs;
+    for (std::size_t env = first; env < first + count; ++env) {
+      std::memcpy(view.obs + env * stride, &step.obs[env * kActorObs], kActorObs * sizeof(float));
+    }
     copy(view.critic_obs, step.critic_obs, kCriticObs);
     if (s.mode == nullptr) return;
     std::memcpy(s.mode + first, &step.contact_mode[first], count);
@@ -125,29 +129,8 @@ void LocoVecEnv::Step(const float* action,
 std::vector<std::pair<std::string, double>> LocoVecEnv::TakeMetrics() {
   const LocoStats stats = env_.TakeStats();
   score_ = LocoScore(stats);
-  LogDiverged();
+  diverged_log_.Write(env_.diverged());
   return LocoMetrics(stats, env_.config());
-}
-
-void LocoVecEnv::LogDiverged() {
-  const std::vector<DivergedRobot>& lost = env_.diverged();
-  if (logged_ == lost.size() || diverged_log_.empty()) return;
-  std::string text;
-  for (; logged_ < lost.size(); ++logged_) {
-    const DivergedRobot& d = lost[logged_];
-    const nlohmann::ordered_json line = {{"seed", d.seed},
-                                         {"env", d.env},
-                                         {"step", d.step},
-                                         {"fault", d.fault},
-                                         {"qpos", d.qpos},
-                                         {"qvel", d.qvel},
-                                         {"action", d.action}};
-    text += line.dump() + "\n";
-  }
-  std::FILE* file = std::fopen(diverged_log_.c_str(), "ab");
-  if (file == nullptr) throw RunError(diverged_log_ + ": cannot be written");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) throw RunError(diverged_log_ + ": cannot be written");
 }
 
 std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
@@ -155,6 +138,9 @@ std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
   if (backend == "batch" || backend == "mujoco") {
     return std::make_unique<LocoVecEnv>(std::move(options));
   }
+#ifdef SILC_HAVE_CUDA
+  if (backend == "cuda") return std::make_unique<CudaVecEnv>(std::move(options));
+#endif
   if (backend == "cuda") {
     throw ConfigError("--backend cuda: this build has no CUDA; configure with -DSILC_WITH_CUDA=ON");
   }

@@ -9,6 +9,7 @@
 #include "silc/learn/vec_env.h"
 #include "silc/stiffness/budget.h"
 #include "silc/task/loco_env.h"
+#include "silc/train/diverged_log.h"
 
 namespace silc {
 
@@ -47,13 +48,11 @@ class LocoVecEnv : public VecEnv {
 
  private:
   void Write(const LocoStep& step, const ObservationView& view);
-  void LogDiverged();
 
   LocoEnv env_;
   EnvSpec spec_;
   ThreadPool pool_;
-  std::string diverged_log_;
-  std::size_t logged_ = 0;
+  DivergedLog diverged_log_;
   double score_;
 };
 

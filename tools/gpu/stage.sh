@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Gathers, under .deps/stage, the headers and shared libraries silc builds against, for a GPU machine on which
-# nothing can be installed: copy the tree with .deps/stage and .deps/mujoco-* there and run tools/gpu/physics.sh.
+# Gathers, under .deps/stage, the headers, CMake packages and shared libraries of the Debian packages silc builds
+# against, for a GPU machine that has a compiler, CMake and CUDA but not these, and on which nothing can be installed.
+# Copy the tree there with .deps/stage and .deps/mujoco-*, then
+#   cmake --preset cuda -DCMAKE_PREFIX_PATH=$PWD/.deps/stage/usr    everything; run with
+#                                                                   LD_LIBRARY_PATH=.deps/stage/usr/lib/x86_64-linux-gnu
+#   tools/gpu/physics.sh FOLDER                                     the physics alone: of the stage it takes Eigen
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 stage=$PWD/.deps/stage
 rm -rf "$stage"
 mkdir -p "$stage"
-packages=(libfmt-dev libfmt9 libspdlog-dev libspdlog1.10 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev
+packages=(libeigen3-dev libfmt-dev libfmt9 libspdlog-dev libspdlog1.10 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev
   libcli11-dev libgtest-dev zlib1g zlib1g-dev libprotobuf-dev libprotobuf-lite32 libprotobuf32 libprotoc32
   protobuf-compiler)
 # what a build reads: headers, CMake packages, shared libraries, GoogleTest's archives, protoc

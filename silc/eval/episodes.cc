@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/episodes.h"
+
+#include <Eigen/Geometry>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "silc/base/error.h"
+#include "silc/task/loco_env.h"
+
+namespace silc {
+namespace {
+
+constexpr int kChunk = 16;      // robots per task of the thread pool
+constexpr double kSettled = 2;  // [s] after a new command, before its tracking is judged
+
+// What the robot would report, from the physics alone.
+void Sense(LocoEnv& env, int robot, ObservationInput* in) {
+  const TaskRobot& r = env.robot();
+  const FieldView qpos = env.physics().view(Field::kQpos), qvel = env.physics().view(Field::kQvel),
+                  torque = env.physics().view(Field::kTorque);
+  in->q.resize(kTaskJoints);
+  in->qd.resize(kTaskJoints);
+  in->tau.resize(kTaskJoints);
+  in->q_ref.setZero(kTaskJoints);
+  const EnvState& state = env.state(robot);
+  for (int j = 0; j < kTaskJoints; ++j) {
+    in->q[j] = qpos(robot, r.qpos[j]);
+    in->qd[j] = qvel(robot, r.dof[j]);
+    in->tau[j] = torque(robot, r.actuator[j]);
+    if (j >= kLowerJoints) in->q_ref[j] = state.arms.ref[j - kLowerJoints];
+  }
+  const int k = r.base_qpos + 3, w = r.base_dof + 3;
+  const Eigen::Quaterniond R_WB(
+      qpos(robot, k), qpos(robot, k + 1), qpos(robot, k + 2), qpos(robot, k + 3));
+  in->g_B = R_WB.conjugate() * Eigen::Vector3d(0, 0, -1);
+  for (int i = 0; i < 3; ++i) in->w_WB_B[i] = qvel(robot, w + i);
+  const TaskCommand& c = state.command;
+  in->command.lin_vel << c.vx, c.vy;
+  in->command.yaw_rate = c.yaw_rate;
+  in->command.height = c.height;
+  in->command.walk = c.walk;
+  in->command.waist << c.waist[0], c.waist[1], c.waist[2];
+}
+
+// (S5)'s ingredients from the batch's fields: columns are base linear, base angular, joints.
+void FillBody(LocoEnv& env, int robot, const Eigen::Vector3d& g_B, BodyJacobians* body) {
+  const TaskRobot& r = env.robot();
+  const FieldView com = env.physics().view(Field::kComJacobian),
+                  frame = env.physics().view(Field::kFrameJacobian);
+  const int nv = r.nv, columns = 6 + kTaskJoints;
+  const auto dof = [&](int column) { return column < 6 ? r.base_dof + column : r.dof[column - 6]; };
+  const auto fill = [&](const FieldView& field, int start, int rows, auto* J) {
+    J->resize(rows, columns);
+    for (int row = 0; row < rows; ++row) {
+      for (int c = 0; c < columns; ++c) (*J)(row, c) = field(robot, start + nv * row + dof(c));
+    }
+  };
+  fill(com, 0, 3, &body->com);
+  for (int side = 0; side < 2; ++side) {
+    fill(frame, 6 * nv * (kFrameLeftFoot + side), 6, &body->foot[side]);
+    fill(frame, 6 * nv * (kFrameLeftHand + side), 3, &body->hand[side]);
+  }
+  body->g_B = g_B;
+}
+
+// One robot's policy and what is remembered of its episode.
+struct Runner {
+  Policy policy;
+  EpisodeResult result;
+  bool over = false;
+  long steps = 0, judged = 0;
+  double arm_error2 = 0, velocity_error2 = 0, gait_error2 = 0;
+  TaskCommand command{};
+  int since_command = 0;
+  std::vector<Eigen::Vector2d> velocity;  // ring over one gait cycle
+  std::vector<SigmaSample> sigma;
+};
+
+bool SameCommand(const TaskCommand& a, const TaskCommand& b) {
+  return a.vx == b.vx && a.vy == b.vy && a.walk == b.walk && a.heading == b.heading;
+}
+
+}  // namespace
+
+TaskConfig NominalTask(TaskConfig task, float force_scale) {
+  task.noise = {.joint_pos = 0, .joint_vel = 0, .torque = 0, .base_ang_vel = 0, .gravity = 0};
+  task.action.delay_max = 0;
+  task.randomisation.friction_min = task.randomisation.friction_max = 0.8f;
+  task.randomisation.mass_min = task.randomisation.mass_max = 1;
+  task.randomisation.pelvis_mass_min = task.randomisation.pelvis_mass_max = 0;
+  task.randomisation.gain_min = task.randomisation.gain_max = 1;
+  task.curriculum.force_start = force_scale;
+  task.curriculum.height_start = 1;
+  return task;
+}
+
+double EpisodeReport::SurvivalShare() const {
+  double stood = 0;
+  for (const EpisodeResult& e : episodes) stood += e.fell ? 0 : 1;
+  return stood / static_cast<double>(episodes.size());
+}
+
+namespace {
+template <class Value, class Weight>
+double Rms(const std::vector<EpisodeResult>& episodes, Value value, Weight weight) {
+  double sum = 0, total = 0;
+  for (const EpisodeResult& e : episodes) {
+    if (!(weight(e) > 0)) continue;
+    sum += weight(e) * value(e);
+    total += weight(e);
+  }
+  return std::sqrt(sum / total);
+}
+template <class Value>
+double Share(const std::vector<SigmaSample>& samples, Value value, double limit) {
+  double within = 0;
+  for (const SigmaSample& s : samples) within += value(s) <= limit ? 1 : 0;
+  return within / static_cast<double>(samples.size());
+}
+}  // namespace
+
+double EpisodeReport::VelocityErrorRms() const {
+  return Rms(
+      episodes,
+      [](const auto& e) { return e.velocity_error2; },
+      [](const auto& e) { return e.walking; });
+}
+double EpisodeReport::GaitErrorRms() const {
+  return Rms(
+      episodes,
+      [](const auto& e) { return e.gait_error2; },
+      [](const auto& e) { return e.walking; });
+}
+double EpisodeReport::ArmErrorRms() const {
+  return Rms(
+      episodes,
+      [](const auto& e) { return e.arm_error2; },
+      [](const auto& e) { return e.seconds; });
+}
+double EpisodeReport::DiscShare(double limit) const {
+  return Share(
+      sigma, [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; }, limit);
+}
+double EpisodeReport::PaperShare(double limit) const {
+  return Share(
+      sigma, [](const SigmaSample& s) { return s.paper; }, limit);
+}
+
+EpisodeReport RunEpisodes(const Policy& policy,
+                          const EpisodeOptions& options,
+                          const std::function<void(double)>& progress) {
+  if (ObservationWidth(policy.layout()) != kActorObs || policy.num_joints() != kTaskJoints) {
+    throw ConfigError("the policy's layout '" + policy.layout().name +
+                      "' is not the task's: only policies of g1-loco and g1-stand have episodes");
+  }
+  const int n = options.episodes;
+  LocoEnv env({.config = options.task,
+               .backend = options.backend,
+               .num_envs = n,
+               .threads = options.threads,
+               .seed = options.seed,
+               .stagger = false});
+  const TaskRobot& robot = env.robot();
+  const int steps = static_cast<int>(std::lround(options.task.episode.length / robot.control_dt));
+  const int cycle =
+      std::max(1, static_cast<int>(std::lround(options.task.gait.period / robot.control_dt)));
+  const int settled = static_cast<int>(std::lround(kSettled / robot.control_dt));
+
+  ObserverOptions observer_options;
+  observer_options.servo.kp = policy.kp();
+  observer_options.servo.kd = policy.kd();
+  observer_options.servo.alpha = policy.action_scale();
+  observer_options.budget = options.budget;
+  observer_options.gravity_channel = options.gravity_channel;
+  ObserverOptions paper_options = observer_options;
+  paper_options.condition = Condition::kOneSided;
+  paper_options.one_step_sigma = observer_options.one_step_sigma = true;
+
+  std::vector<Runner> runners;
+  runners.reserve(n);
+  for (int i = 0; i < n; ++i) {
+    runners.push_back({.policy = policy});
+    runners.back().velocity.assign(cycle, Eigen::Vector2d::Zero());
+  }
+  // what a thread needs for itself
+  struct Worker {
+    ObservationInput input;
+    Eigen::VectorXd target;
+    BodyJacobians body;
+    PolicyJacobians jacobians;
+    StiffnessObserver disc, paper;
+  };
+  ThreadPool pool(std::max(1, options.threads));
+  std::vector<Worker> workers;
+  for (int i = 0; i < pool.size(); ++i) {
+    workers.push_back({.target = Eigen::VectorXd::Zero(kTaskJoints),
+                       .disc = StiffnessObserver(observer_options),
+                       .paper = StiffnessObserver(paper_options)});
+  }
+
+  std::vector<float> actions(static_cast<std::size_t>(n) * kTaskJoints, 0.0f);
+  LocoStep step = env.view();
+  for (int t = 0; t < steps; ++t) {
+    const bool observe = options.observe_every > 0 && t > 0 && t % options.observe_every == 0;
+    pool.For((n + kChunk - 1) / kChunk, [&](int id, int chunk) {
+      Worker& worker = workers[id];
+      for (int i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
+        Runner& r = runners[i];
+        float* action = &actions[static_cast<std::size_t>(i) * kTaskJoints];
+        if (r.over) {
+          std::fill_n(action, kTaskJoints, 0.0f);
+          continue;
+        }
+        Sense(env, i, &worker.input);
+        if (r.policy.Act(worker.input, &worker.target) != PolicyStatus::kOk) {
+          r.over = r.result.fell = true;
+          std::fill_n(action, kTaskJoints, 0.0f);
+          continue;
+        }
+        for (int j = 0; j < kTaskJoints; ++j) {
+          action[j] = static_cast<float>(r.policy.raw_action()[j]);
+        }
+        const std::uint8_t mode = step.contact_mode[i];
+        if (!observe || mode == kModeUnknown ||
+            r.policy.StaticJacobians(&worker.jacobians) != PolicyStatus::kOk) {
+          continue;
+        }
+        FillBody(env, i, worker.input.g_B, &worker.body);
+        SigmaSample sample;
+        sample.mode = static_cast<ContactMode>(mode);
+        const StiffnessReading& disc =
+            worker.disc.Observe(worker.jacobians, worker.body, sample.mode);
+        sample.sound = disc.quasi_static.status == StiffnessStatus::kOk;
+        sample.disc = disc.quasi_static.sigma;
+        sample.worst = disc.quasi_static.worst;
+        const StiffnessReading& paper =
+            worker.paper.Observe(worker.jacobians, worker.body, sample.mode);
+        sample.paper = paper.one_step.sigma;
+        sample.paper_worst = paper.one_step.worst;
+        r.sigma.push_back(sample);
+      }
+    });
+    step = env.Step(actions);
+    const FieldView qpos = env.physics().view(Field::kQpos),
+                    qvel = env.physics().view(Field::kQvel);
+    for (int i = 0; i < n; ++i) {
+      Runner& r = runners[i];
+      if (r.over) continue;
+      ++r.steps;
+      if (step.flag[i] != kRunning) {
+        // the state is the next episode's already
+        r.over = true;
+        r.result.fell = step.flag[i] != kTimedOut;
+        continue;
+      }
+      const EnvState& state = env.state(i);
+      double arm_error2 = 0;
+      for (int j = 0; j < kUpperJoints; ++j) {
+        const double e = qpos(i, robot.qpos[kLowerJoints + j]) - state.arms.ref[j];
+        arm_error2 += e * e / kUpperJoints;
+      }
+      r.arm_error2 += arm_error2;
+      const int k = robot.base_qpos + 3;
+      const Eigen::Quaterniond R_WB(qpos(i, k), qpos(i, k + 1), qpos(i, k + 2), qpos(i, k + 3));
+      const int v = robot.base_dof;
+      const Eigen::Vector3d v_B =
+          R_WB.conjugate() * Eigen::Vector3d(qvel(i, v), qvel(i, v + 1), qvel(i, v + 2));
+      r.velocity[r.steps % cycle] = v_B.head<2>();
+      if (!SameCommand(state.command, r.command)) {
+        r.command = state.command;
+        r.since_command = 0;
+      }
+      ++r.since_command;
+      if (state.command.walk > 0.5f && r.since_command > settled) {
+        const Eigen::Vector2d wanted(state.command.vx, state.command.vy);
+        Eigen::Vector2d mean = Eigen::Vector2d::Zero();
+        for (const Eigen::Vector2d& one : r.velocity) mean += one / cycle;
+        r.velocity_error2 += (v_B.head<2>() - wanted).squaredNorm();
+        r.gait_error2 += (mean - wanted).squaredNorm();
+        ++r.judged;
+      }
+    }
+    if (progress) progress((t + 1.0) / steps);
+  }
+
+  EpisodeReport report;
+  for (Runner& r : runners) {
+    const double lived = std::max(1L, r.steps), judged = std::max(1L, r.judged);
+    r.result.seconds = static_cast<double>(r.steps) * robot.control_dt;
+    r.result.walking = static_cast<double>(r.judged) * robot.control_dt;
+    r.result.arm_error2 = r.arm_error2 / lived;
+    r.result.velocity_error2 = r.velocity_error2 / judged;
+    r.result.gait_error2 = r.gait_error2 / judged;
+    report.episodes.push_back(r.result);
+    report.sigma.insert(report.sigma.end(), r.sigma.begin(), r.sigma.end());
+  }
+  return report;
+}
+
+}  // namespace silc

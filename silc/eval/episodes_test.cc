@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/episodes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "silc/policy/layout_file.h"
+#include "silc/policy/mlp.h"
+#include "silc/robot/robot_model.h"
+
+namespace silc {
+namespace {
+
+// A policy that always answers zero: servos at the default pose, arms at their reference.
+Policy Silent() {
+  const RobotModel robot = RobotModel::Load("g1");
+  const ObservationLayout layout =
+      ReadLayoutFile(std::string(SILC_SOURCE_DIR) + "/layouts/g1_loco.yaml").layout;
+  MlpNetwork network;
+  network.inputs = ObservationWidth(layout);
+  MlpLayer layer;
+  layer.inputs = network.inputs;
+  layer.outputs = 29;
+  layer.weight.assign(static_cast<std::size_t>(layer.inputs) * layer.outputs, 0.0f);
+  layer.bias.assign(layer.outputs, 0.0f);
+  network.branches.push_back({layer});
+  return Policy(std::make_shared<const Graph>(MlpGraph(network, "obs", "actions")),
+                layout,
+                {robot.spec().joints, robot.spec().StandingPose().q});
+}
+
+EpisodeOptions Options() {
+  EpisodeOptions options;
+  options.task = NominalTask({}, 0);
+  options.task.episode.length = 3;
+  options.task.episode.start_speed = 0;
+  options.task.episode.start_legs = 0;
+  options.episodes = 6;
+  options.observe_every = 5;
+  return options;
+}
+
+// The servos alone do not hold the robot up (their ankles have 40 N·m/rad against 216 of
+// gravity's).
+TEST(Episodes, ServosAloneFallAndTheirStiffnessIsTheGains) {
+  EpisodeOptions options = Options();
+  options.budget.com.reset();
+  options.budget.weight = NullWeight::kServo;
+  options.budget.null_stiffness = 1;  // M = Kp = K: on the edge of the disc, exactly
+  const EpisodeReport report = RunEpisodes(Silent(), options);
+  ASSERT_EQ(report.episodes.size(), 6u);
+  EXPECT_EQ(report.SurvivalShare(), 0);
+  ASSERT_GT(report.sigma.size(), 30u);
+  for (const SigmaSample& s : report.sigma) {
+    ASSERT_TRUE(s.sound);
+    EXPECT_NEAR(s.disc, 1, 1e-6);
+    EXPECT_NEAR(s.worst, 1, 1e-6);
+  }
+  EXPECT_EQ(report.DiscShare(1.05), 1);
+  options.budget.null_stiffness = 0.5;  // ‖2 M⁻¹Kp − I‖ = 3
+  const EpisodeReport half = RunEpisodes(Silent(), options);
+  for (const SigmaSample& s : half.sigma) EXPECT_NEAR(s.disc, 3, 1e-6);
+  EXPECT_EQ(half.DiscShare(1.05), 0);
+}
+
+TEST(Episodes, TheSameSeedGivesTheSameEpisodesAtAnyThreadCount) {
+  EpisodeOptions options = Options();
+  options.episodes = 40;
+  options.task.episode.length = 0.5f;
+  const EpisodeReport one = RunEpisodes(Silent(), options);
+  options.threads = 3;
+  const EpisodeReport three = RunEpisodes(Silent(), options);
+  ASSERT_EQ(one.sigma.size(), three.sigma.size());
+  for (std::size_t i = 0; i < one.episodes.size(); ++i) {
+    EXPECT_EQ(one.episodes[i].arm_error2, three.episodes[i].arm_error2);
+  }
+  for (std::size_t i = 0; i < one.sigma.size(); ++i) {
+    EXPECT_EQ(one.sigma[i].disc, three.sigma[i].disc);
+  }
+}
+
+TEST(Episodes, ErrorsAreRootsOfTimeWeightedMeans) {
+  EpisodeReport report;
+  report.episodes.resize(2);
+  report.episodes[0] = {.fell = false,
+                        .seconds = 20,
+                        .walking = 10,
+                        .velocity_error2 = 0.04,
+                        .gait_error2 = 0.01,
+                        .arm_error2 = 0.01};
+  report.episodes[1] = {.fell = true,
+                        .seconds = 5,
+                        .walking = 0,
+                        .velocity_error2 = 9,
+                        .gait_error2 = 9,
+                        .arm_error2 = 0.06};
+  EXPECT_DOUBLE_EQ(report.SurvivalShare(), 0.5);
+  EXPECT_DOUBLE_EQ(report.VelocityErrorRms(), 0.2);
+  EXPECT_DOUBLE_EQ(report.GaitErrorRms(), 0.1);
+  EXPECT_DOUBLE_EQ(report.ArmErrorRms(), std::sqrt((20 * 0.01 + 5 * 0.06) / 25));
+  report.sigma = {{.sound = true, .disc = 1.04, .paper = 3},
+                  {.sound = false, .disc = 0.5, .paper = 0.9}};
+  EXPECT_DOUBLE_EQ(report.DiscShare(1.05), 0.5);
+  EXPECT_DOUBLE_EQ(report.PaperShare(1.05), 0.5);
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "silc/task/cuda_step.h"
+#include "silc/task/loco_setup.h"
+
+namespace silc {
+
+/// LocoEnv on a GPU: the same task by the same code, everything in device memory. Reset(), Step()
+/// and Deliver() enqueue on the stream and do not wait, so that they can be captured in a graph;
+/// the others wait.
+///
+/// Sums over robots aside, a robot's results are those of the CPU to float rounding.
+class CudaLocoEnv {
+ public:
+  /// @param stream a cudaStream_t that outlives the environment; null: its own
+  /// Throws ConfigError for a robot or config that does not fit, RunError without a GPU.
+  CudaLocoEnv(LocoEnvOptions options, CUstream_st* stream);
+  ~CudaLocoEnv();
+
+  int num_envs() const;
+  const TaskConfig& config() const;
+  const TaskRobot& robot() const;
+  const RobotModel& robot_model() const;
+  PhysicsBatch& physics();
+  CUstream_st* stream() const;
+
+  void Reset();
+  /// @param actions (num_envs, 29), raw, device memory
+  void Step(const float* actions);
+  /// Copies what the last Reset() or Step() produced to a learner's arrays.
+  void Deliver(const DeviceDelivery& to);
+
+  /// Means since the last call. Throws RunError when an action since then was not finite.
+  LocoStats TakeStats();
+  const std::vector<DivergedRobot>& diverged() const;
+  long num_diverged() const;
+
+  /// The bytes of LocoEnv::Save(): a run may go on with another back end.
+  std::string Save() const;
+  void Load(const std::string& bytes);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace silc

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/task/loco_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "silc/base/error.h"
+
+namespace silc {
+namespace {
+
+// What a robot's next step depends on; masses come back from the seed.
+constexpr Field kSavedFields[] = {Field::kQpos,
+                                  Field::kQvel,
+                                  Field::kQacc,
+                                  Field::kFault,
+                                  Field::kTarget,
+                                  Field::kPreviousTarget,
+                                  Field::kDelay,
+                                  Field::kKp,
+                                  Field::kKd,
+                                  Field::kWrench,
+                                  Field::kWrenchSteps,
+                                  Field::kTorque,
+                                  Field::kFootForce};
+
+int Steps(float seconds, float dt) {
+  return std::max(1, static_cast<int>(std::lround(seconds / dt)));
+}
+
+void Append(std::string* out, const void* data, std::size_t bytes) {
+  out->append(static_cast<const char*>(data), bytes);
+}
+
+static_assert(std::is_trivially_copyable_v<EnvState> && std::is_trivially_copyable_v<TaskContext>,
+              "what a GPU kernel is handed is copied as bytes");
+
+struct SavedHeader {
+  char magic[8];
+  std::uint32_t num_envs, state_bytes;
+  TaskProgress progress;
+  std::uint64_t seed;
+};
+constexpr char kMagic[8] = {'s', 'i', 'l', 'c', 'e', 'n', 'v', '2'};
+
+}  // namespace
+
+LocoSetup MakeLocoSetup(LocoEnvOptions options) {
+  options.config.Validate("task");
+  if (options.num_envs < 1) {
+    throw ConfigError(fmt::format("task: num_envs: {} is below 1", options.num_envs));
+  }
+  LocoSetup setup;
+  setup.model = std::make_unique<RobotModel>(RobotModel::Load(options.robot));
+  setup.mujoco.reset(mj_copyModel(nullptr, setup.model->model()), mj_deleteModel);
+  RemoveSelfCollision(setup.mujoco.get());
+  setup.compiled = CompileBatchModel(*setup.mujoco, TaskBatchOptions(*setup.model, options.config));
+  setup.motions = std::move(options.motions);
+  if (setup.motions.num_clips() == 0) setup.reaches = MakeReachTable(*setup.model, {});
+  TaskContext& context = setup.context;
+  context = {};
+  context.config = options.config;
+  context.robot = MakeTaskRobot(*setup.model, options.config);
+  context.reaches = setup.reaches.view();
+  context.motions = setup.motions.view();
+  context.seed = options.seed;
+  context.episode_steps = Steps(options.config.episode.length, context.robot.control_dt);
+  context.resample_steps = Steps(options.config.commands.resample, context.robot.control_dt);
+  context.physics_dt = static_cast<float>(setup.mujoco->opt.timestep);
+  return setup;
+}
+
+StartupDraw DrawStartup(const LocoSetup& setup, int env) {
+  const TaskContext& context = setup.context;
+  const auto& c = context.config.randomisation;
+  const std::vector<std::string> scaled = {setup.model->spec().base,
+                                           "left_hip_pitch_link",
+                                           "left_hip_roll_link",
+                                           "left_hip_yaw_link",
+                                           "left_knee_link",
+                                           "right_hip_pitch_link",
+                                           "right_hip_roll_link",
+                                           "right_hip_yaw_link",
+                                           "right_knee_link"};
+  Draw draw(context.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kStartup);
+  StartupDraw drawn;
+  drawn.friction_scale = draw.Uniform(c.friction_min, c.friction_max) / context.robot.sole_friction;
+  for (const BatchBody& body : setup.compiled.bodies) {
+    double mass = body.mass;
+    if (std::find(scaled.begin(), scaled.end(), body.name) != scaled.end()) {
+      mass *= draw.Uniform(c.mass_min, c.mass_max);
+      if (body.name == scaled[0]) mass += draw.Uniform(c.pelvis_mass_min, c.pelvis_mass_max);
+    }
+    drawn.mass.push_back(mass);
+  }
+  return drawn;
+}
+
+TaskProgress FirstProgress(const TaskConfig& config) {
+  return {.step = 0, .penalty_scale = config.curriculum.penalty_start, .mean_survival = -1};
+}
+
+LocoStats MakeStats(std::span<const float> tracking,
+                    std::span<const float> terms,
+                    float control_dt,
+                    float penalty_scale) {
+  std::array<double, kNumTracking> t{};
+  LocoStats stats;
+  for (std::size_t i = 0; i < tracking.size(); ++i) t[i % kNumTracking] += tracking[i];
+  for (std::size_t i = 0; i < terms.size(); ++i) stats.term[i % kNumRewards] += terms[i];
+  const auto share = [](double value, double of) { return of > 0 ? value / of : 0.0; };
+  stats.steps = t[kTrackSteps];
+  stats.episodes = t[kTrackEpisodes];
+  stats.failures = t[kTrackFailures];
+  stats.diverged = t[kTrackDiverged];
+  stats.episode_length = share(t[kTrackEpisodeSteps], t[kTrackEpisodes]) * control_dt;
+  stats.survival = share(t[kTrackSurvival], t[kTrackEpisodes]);
+  stats.walk_share = share(t[kTrackWalkSteps], t[kTrackSteps]);
+  stats.walk_velocity_error = share(t[kTrackWalkVelError], t[kTrackWalkSteps]);
+  stats.walk_yaw_rate_error = share(t[kTrackWalkYawError], t[kTrackWalkSteps]);
+  stats.stand_speed = share(t[kTrackStandSpeed], t[kTrackSteps] - t[kTrackWalkSteps]);
+  stats.arm_error_rms = std::sqrt(share(t[kTrackArmError2], t[kTrackSteps]));
+  stats.height_error = share(t[kTrackHeightError], t[kTrackSteps]);
+  stats.phase_match = share(t[kTrackPhaseMatch], t[kTrackWalkSteps]);
+  stats.penalty_scale = penalty_scale;
+  stats.force_scale = share(t[kTrackForceScale], t[kTrackSteps]);
+  stats.height_scale = share(t[kTrackHeightScale], t[kTrackSteps]);
+  for (double& term : stats.term) term = share(term, stats.steps);
+  return stats;
+}
+
+void LocoMemory::Resize(int num_envs) {
+  const auto n = static_cast<std::size_t>(num_envs);
+  states.resize(n);
+  obs.resize(n * kActorObs);
+  critic_obs.resize(n * kCriticObs);
+  terms.resize(n * kNumRewards);
+  tracking.resize(n * kNumTracking);
+  mode.resize(n);
+}
+
+std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch* batch) {
+  SavedHeader header = {};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.num_envs = static_cast<std::uint32_t>(memory.states.size());
+  header.state_bytes = sizeof(EnvState);
+  header.progress = memory.progress;
+  header.seed = seed;
+  std::string out;
+  Append(&out, &header, sizeof(header));
+  Append(&out, memory.states.data(), memory.states.size() * sizeof(EnvState));
+  for (const auto* values : {&memory.obs, &memory.critic_obs, &memory.terms, &memory.tracking}) {
+    Append(&out, values->data(), values->size() * sizeof(float));
+  }
+  Append(&out, memory.mode.data(), memory.mode.size());
+  for (const Field field : kSavedFields) {
+    std::vector<float> values(memory.states.size() * batch->width(field));
+    batch->Read(field, values);
+    Append(&out, values.data(), values.size() * sizeof(float));
+  }
+  return out;
+}
+
+void UnpackState(const std::string& bytes,
+                 std::uint64_t seed,
+                 PhysicsBatch* batch,
+                 LocoMemory* memory) {
+  const int num_envs = batch->num_envs();
+  memory->Resize(num_envs);
+  SavedHeader header = {};
+  std::vector<float>* const arrays[] = {
+      &memory->obs, &memory->critic_obs, &memory->terms, &memory->tracking};
+  std::size_t expected =
+      sizeof(header) + memory->states.size() * sizeof(EnvState) + memory->mode.size();
+  for (const std::vector<float>* values : arrays) expected += values->size() * sizeof(float);
+  for (const Field field : kSavedFields) {
+    expected += memory->states.size() * batch->width(field) * sizeof(float);
+  }
+  if (bytes.size() >= sizeof(header)) std::memcpy(&header, bytes.data(), sizeof(header));
+  if (bytes.size() != expected || std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
+      header.num_envs != static_cast<std::uint32_t>(num_envs) ||
+      header.state_bytes != sizeof(EnvState) || header.seed != seed) {
+    throw RunError(fmt::format(
+        "task: {} bytes of saved state are not of {} robots with seed {} ({} bytes expected)",
+        bytes.size(),
+        num_envs,
+        seed,
+        expected));
+  }
+  memory->progress = header.progress;
+  const char* at = bytes.data() + sizeof(header);
+  const auto take = [&](void* to, std::size_t size) {
+    std::memcpy(to, at, size);
+    at += size;
+  };
+  take(memory->states.data(), memory->states.size() * sizeof(EnvState));
+  for (std::vector<float>* values : arrays) take(values->data(), values->size() * sizeof(float));
+  take(memory->mode.data(), memory->mode.size());
+  std::vector<int> envs(num_envs);
+  for (int env = 0; env < num_envs; ++env) envs[env] = env;
+  for (const Field field : kSavedFields) {
+    std::vector<float> values(memory->states.size() * batch->width(field));
+    take(values.data(), values.size() * sizeof(float));
+    batch->Write(field, envs, values);
+  }
+}
+
+PhysicsView ViewOf(PhysicsBatch* batch) {
+  const auto bind = [&](Field field) {
+    const FieldView v = batch->view(field);
+    return FieldPtr{v.data, v.lanes, v.group_stride};
+  };
+  return {.qpos = bind(Field::kQpos),
+          .qvel = bind(Field::kQvel),
+          .qacc = bind(Field::kQacc),
+          .fault = bind(Field::kFault),
+          .target = bind(Field::kTarget),
+          .previous_target = bind(Field::kPreviousTarget),
+          .delay = bind(Field::kDelay),
+          .kp = bind(Field::kKp),
+          .kd = bind(Field::kKd),
+          .wrench = bind(Field::kWrench),
+          .wrench_steps = bind(Field::kWrenchSteps),
+          .torque = bind(Field::kTorque),
+          .foot_force = bind(Field::kFootForce),
+          .pose = bind(Field::kPose),
+          .velocity = bind(Field::kVelocity),
+          .com_jacobian = bind(Field::kComJacobian),
+          .frame_jacobian = bind(Field::kFrameJacobian),
+          .stance_jacobian = bind(Field::kStanceJacobian),
+          .nv = batch->model().step.nv};
+}
+
+}  // namespace silc

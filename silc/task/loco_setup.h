@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "silc/physics/batch.h"
+#include "silc/robot/robot_model.h"
+#include "silc/task/motion_file.h"
+#include "silc/task/reach_table.h"
+#include "silc/task/task_step.h"
+
+namespace silc {
+
+struct LocoEnvOptions {
+  TaskConfig config;
+  std::string robot = "g1";
+  std::string backend = "batch";  // of LocoEnv: "batch" (CPU) or "mujoco"
+  std::string kernel;             // of "batch"; empty: the widest
+  int num_envs = 1;
+  int threads = 1;
+  std::uint64_t seed = 1;
+  bool samples = false;  // fill LocoStep::jacobian
+  bool stagger =
+      true;  // first episodes begin at random ages, so that time-outs do not come at once
+  MotionLibrary motions;  // empty: generated reaches
+};
+
+/// What an environment is made of before it has robots: the same for every back end.
+struct LocoSetup {
+  std::unique_ptr<RobotModel> model;
+  std::shared_ptr<mjModel> mujoco;  // without self-collision
+  BatchModel compiled;
+  OwnedReachTable reaches;
+  MotionLibrary motions;
+  TaskContext context;  // pointers into this struct's host memory; progress is the caller's to set
+};
+/// Throws ConfigError for a robot or config that does not fit.
+LocoSetup MakeLocoSetup(LocoEnvOptions options);
+
+/// What is drawn once per robot.
+struct StartupDraw {
+  float friction_scale;      // [1]
+  std::vector<double> mass;  // [kg] per body of the batch model
+};
+StartupDraw DrawStartup(const LocoSetup& setup, int env);
+
+/// The progress of an environment that has just been reset.
+TaskProgress FirstProgress(const TaskConfig& config);
+
+/// Means since the last TakeStats().
+struct LocoStats {
+  double steps = 0;
+  double episodes = 0, failures = 0, diverged = 0;
+  double episode_length = 0;  // [s] of ended episodes
+  double survival = 0;        // [1] share of their length, of ended episodes
+  double walk_share = 0;
+  double walk_velocity_error = 0;  // [m/s]
+  double walk_yaw_rate_error = 0;  // [rad/s]
+  double stand_speed = 0;          // [m/s]
+  double arm_error_rms = 0;        // [rad]
+  double height_error = 0;         // [m]
+  double phase_match = 0;          // [1] feet as the gait clock expects
+  double penalty_scale = 0;        // curriculum, now
+  double force_scale = 0;          // curricula per robot, mean
+  double height_scale = 0;
+  std::array<double, kNumRewards> term{};  // mean contribution per step
+};
+/// @param tracking (num_envs, kNumTracking), @param terms (num_envs, kNumRewards)
+LocoStats MakeStats(std::span<const float> tracking,
+                    std::span<const float> terms,
+                    float control_dt,
+                    float penalty_scale);
+
+/// A robot the physics lost, with what replays it: the state before the step and the action.
+struct DivergedRobot {
+  std::uint64_t seed;
+  int env;
+  std::uint32_t step;
+  int fault;                      // silc/physics/step_model.h; 0: the task's own speed limit
+  std::vector<float> qpos, qvel;  // before the step
+  std::array<float, kTaskJoints> action;
+};
+inline constexpr std::size_t kMaxDivergedKept = 1000;
+
+/// What the next step of an environment depends on besides the physics' fields.
+struct LocoMemory {
+  TaskProgress progress{};
+  std::vector<EnvState> states;
+  std::vector<float> obs, critic_obs, terms, tracking;
+  std::vector<std::uint8_t> mode;
+
+  void Resize(int num_envs);
+};
+/// As bytes, with the fields: an environment with the same options goes on from them as this one
+/// would, on any back end.
+std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch* batch);
+/// Throws RunError when the bytes are not of an environment like this one.
+void UnpackState(const std::string& bytes,
+                 std::uint64_t seed,
+                 PhysicsBatch* batch,
+                 LocoMemory* memory);
+
+/// Binds the task's fields to a batch's memory.
+PhysicsView ViewOf(PhysicsBatch* batch);
+
+}  // namespace silc

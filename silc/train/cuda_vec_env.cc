@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/train/cuda_vec_env.h"
+
+#include <c10/cuda/CUDAStream.h>
+
+#include <limits>
+
+#include "silc/train/loco_spec.h"
+
+namespace silc {
+namespace {
+
+CUstream_st* TakeStream() {
+  // not the default stream: that one cannot be captured in a graph
+  const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
+  c10::cuda::setCurrentCUDAStream(stream);
+  return stream.stream();
+}
+
+DeviceDelivery Delivery(const ObservationView& view) {
+  return {.obs = view.obs,
+          .obs_stride = view.obs_stride > 0 ? view.obs_stride : kActorObs,
+          .critic_obs = view.critic_obs,
+          .mode = view.stiffness.mode,
+          .com = view.stiffness.com,
+          .hand = view.stiffness.hand,
+          .closing = view.stiffness.closing,
+          .gravity = view.stiffness.gravity};
+}
+
+}  // namespace
+
+CudaVecEnv::CudaVecEnv(LocoVecEnvOptions options)
+    : env_(options.env, TakeStream()),
+      diverged_log_(std::move(options.diverged_log)),
+      score_(std::numeric_limits<double>::quiet_NaN()) {
+  spec_ = MakeLocoSpec(env_.robot_model(), env_.config(), options.budget, env_.num_envs());
+  spec_.on_gpu = true;
+}
+
+void CudaVecEnv::Reset(const ObservationView& first) {
+  env_.Reset();
+  env_.Deliver(Delivery(first));
+}
+
+void CudaVecEnv::Step(const float* action,
+                      const OutcomeView& outcome,
+                      const ObservationView& next) {
+  env_.Step(action);
+  DeviceDelivery to = Delivery(next);
+  to.reward = outcome.reward;
+  to.done = outcome.done;
+  to.timed_out = outcome.timed_out;
+  env_.Deliver(to);
+}
+
+std::vector<std::pair<std::string, double>> CudaVecEnv::TakeMetrics() {
+  const LocoStats stats = env_.TakeStats();
+  score_ = LocoScore(stats);
+  diverged_log_.Write(env_.diverged());
+  return LocoMetrics(stats, env_.config());
+}
+
+}  // namespace silc

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "silc/task/cuda_loco_env.h"
+#include "silc/train/diverged_log.h"
+#include "silc/train/loco_vec_env.h"
+
+namespace silc {
+
+/// LocoVecEnv's twin on a GPU. Making one puts this thread's LibTorch on a stream of its own, which
+/// the environment shares: a learner on the same thread and the environment take turns without
+/// waiting for each other.
+class CudaVecEnv : public VecEnv {
+ public:
+  explicit CudaVecEnv(LocoVecEnvOptions options);
+
+  const EnvSpec& spec() const override { return spec_; }
+  void Reset(const ObservationView& first) override;
+  void Step(const float* action, const OutcomeView& outcome, const ObservationView& next) override;
+  std::vector<std::pair<std::string, double>> TakeMetrics() override;
+  double TaskScore() const override { return score_; }
+  std::string SaveState() const override { return env_.Save(); }
+  void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
+
+ private:
+  CudaLocoEnv env_;
+  EnvSpec spec_;
+  DivergedLog diverged_log_;
+  double score_;
+};
+
+}  // namespace silc
