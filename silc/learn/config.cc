@@ -204,10 +204,17 @@ void ReadLearnConfig(const YamlNode& node, LearnConfig* config) {
   config->Validate(node.Where());
 }
 
+std::vector<std::string> LearnKeys() {
+  LearnConfig unused;
+  std::vector<std::string> keys;
+  const Fields fields = FieldsOf(&unused);
+  for (const Field& field : fields.list()) keys.push_back("learn." + field.key);
+  return keys;
+}
+
 void ApplyOverrides(std::span<const std::string> overrides, LearnConfig* config) {
   const Fields fields = FieldsOf(config);
-  std::vector<std::string> known;
-  for (const Field& field : fields.list()) known.push_back("learn." + field.key);
+  const std::vector<std::string> known = LearnKeys();
   for (const std::string& text : overrides) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

@@ -88,6 +88,9 @@ void ReadLearnConfig(const YamlNode& node, LearnConfig* config);
 /// "learn.epochs=3", "learn.penalty.lambda=0.2": the same rules, from the command line.
 void ApplyOverrides(std::span<const std::string> overrides, LearnConfig* config);
 
+/// Every key as the command line takes it: "learn.epochs", …
+std::vector<std::string> LearnKeys();
+
 /// Everything, as YAML that ReadLearnConfig() takes under `learn:`.
 std::string ToYaml(const LearnConfig& config);
 
