@@ -16,6 +16,12 @@ int main(int argc, char** argv) {
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddExport(&app);
+  silc::AddMotion(&app);
+#ifdef SILC_HAS_TRAINER
+  silc::AddTrain(&app);
+  silc::AddRuns(&app);
+#endif
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/config/budget_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "silc/base/error.h"
@@ -25,31 +28,46 @@ Eigen::Vector3d ReadAxes(const YamlNode& node) {
 
 }  // namespace
 
-UserBudget ParseBudget(std::string_view text, const std::string& path) {
-  const YamlNode root = YamlNode::Parse(text, path);
+BudgetSpec ParseBudget(const YamlNode& root) {
   root.Keys({"null_space"}, {"com", "hands", "left_hand", "right_hand"});
 
-  UserBudget budget;
-  budget.name = std::filesystem::path(path).stem().string();
-  if (root.Has("com")) budget.spec.com = ReadAxes(root["com"]);
+  BudgetSpec spec;
+  if (root.Has("com")) spec.com = ReadAxes(root["com"]);
   if (root.Has("hands")) {
     if (root.Has("left_hand") || root.Has("right_hand")) {
       root["hands"].Fail("is for both hands; drop it, or left_hand and right_hand");
     }
-    budget.spec.hand[0] = budget.spec.hand[1] = ReadAxes(root["hands"]);
+    spec.hand[0] = spec.hand[1] = ReadAxes(root["hands"]);
   }
-  if (root.Has("left_hand")) budget.spec.hand[0] = ReadAxes(root["left_hand"]);
-  if (root.Has("right_hand")) budget.spec.hand[1] = ReadAxes(root["right_hand"]);
+  if (root.Has("left_hand")) spec.hand[0] = ReadAxes(root["left_hand"]);
+  if (root.Has("right_hand")) spec.hand[1] = ReadAxes(root["right_hand"]);
 
   const YamlNode null_space = root["null_space"];
   null_space.Keys({"weight", "stiffness"});
   const bool by_gains = null_space["weight"].AsChoice({"identity", "gains"}) == "gains";
-  budget.spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
-  budget.spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
+  spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
+  spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
 
-  const std::string problem = budget.spec.Validate();
+  const std::string problem = spec.Validate();
   if (!problem.empty()) root.Fail(problem);
-  return budget;
+  return spec;
+}
+
+UserBudget ParseBudget(std::string_view text, const std::string& path) {
+  return {std::filesystem::path(path).stem().string(), ParseBudget(YamlNode::Parse(text, path))};
+}
+
+std::string BudgetYaml(const BudgetSpec& spec) {
+  std::string text;
+  const auto axes = [&](const char* key, const std::optional<Eigen::Vector3d>& k) {
+    if (k) text += fmt::format("{}: [{}, {}, {}]\n", key, (*k)[0], (*k)[1], (*k)[2]);
+  };
+  axes("com", spec.com);
+  axes("left_hand", spec.hand[0]);
+  axes("right_hand", spec.hand[1]);
+  return text + fmt::format("null_space: {{weight: {}, stiffness: {}}}\n",
+                            spec.weight == NullWeight::kServo ? "gains" : "identity",
+                            spec.null_stiffness);
 }
 
 UserBudget ReadBudget(const std::string& name_or_path) {

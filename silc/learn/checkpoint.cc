@@ -109,6 +109,11 @@ void CheckpointFolder::Save(int iteration, const Blobs& blobs) {
   }
 }
 
+int CheckpointFolder::NewestIteration() const {
+  const std::map<int, std::string> files = List();
+  return files.empty() ? 0 : files.rbegin()->first;
+}
+
 std::optional<CheckpointFolder::Loaded> CheckpointFolder::LoadNewest(
     const std::function<void(const std::string&)>& warn) const {
   const std::map<int, std::string> files = List();

@@ -28,6 +28,9 @@ class CheckpointFolder {
   /// Writes beside and renames, then removes what is older than the last `keep`. Throws RunError.
   void Save(int iteration, const Blobs& blobs);
 
+  /// Of the newest file, whole or not; 0 when there is none.
+  int NewestIteration() const;
+
   struct Loaded {
     int iteration = 0;
     std::string path;

@@ -55,6 +55,7 @@ std::string PlainLine(const IterationReport& report, double eta_s) {
                                  report.steps_per_s,
                                  Duration(eta_s));
   for (const auto& [name, value] : report.scalars) {
+    if (name.starts_with("reward/")) continue;
     text += fmt::format("  {} {:.4g}", Short(name), value);
   }
   return text + "\n";
@@ -68,6 +69,7 @@ std::string PanelText(const IterationReport& report, double eta_s) {
                                  Duration(eta_s));
   int column = 0;
   for (const auto& [name, value] : report.scalars) {
+    if (name.starts_with("reward/")) continue;
     text += fmt::format("  {:<20}{:>11.4g}", Short(name), value);
     if (++column % 3 == 0) text += "\n";
   }

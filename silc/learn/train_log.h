@@ -21,7 +21,8 @@ struct IterationReport {
 /// One line of JSON. Numbers that are not finite become null, which JSON has.
 std::string MetricsLine(const IterationReport& report, double wall_s);
 
-/// The panel: a few lines for a terminal, aligned; or one line without a terminal.
+/// The panel: a few lines for a terminal, aligned; or one line without a terminal. Single terms of
+/// the reward ("reward/…") are for the files alone.
 std::string PanelText(const IterationReport& report, double eta_s);
 std::string PlainLine(const IterationReport& report, double eta_s);
 

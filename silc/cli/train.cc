@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "silc/base/error.h"
+#include "silc/cli/verbs.h"
+#include "silc/train/train_run.h"
+
+namespace silc {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+
+// Once: finish the iteration. Twice: at once, as the signal would have done.
+extern "C" void OnStopSignal(int signal) {
+  if (stop_requested.exchange(true)) std::_Exit(128 + signal);
+}
+
+struct TrainArguments {
+  TrainRequest request;
+  std::string out, resume;
+};
+
+std::string DefaultFolder(const TrainConfig& config) {
+  return fmt::format("runs/{}_{}_{:%Y%m%d-%H%M%S}",
+                     std::filesystem::path(config.task).stem().string(),
+                     config.learn.penalty.method,
+                     fmt::localtime(std::time(nullptr)));
+}
+
+void Train(TrainArguments args) {
+  TrainRequest& request = args.request;
+  // with --resume the task is the run's: what stands in its place is an override
+  if (request.task.find('=') != std::string::npos) {
+    request.overrides.insert(request.overrides.begin(), request.task);
+    request.task.clear();
+  }
+  // --motions takes all words that follow it: settings among them are settings
+  for (auto file = request.motions.begin(); file != request.motions.end();) {
+    const bool setting = file->find('=') != std::string::npos && !std::filesystem::exists(*file);
+    if (setting) request.overrides.push_back(*file);
+    file = setting ? request.motions.erase(file) : file + 1;
+  }
+  TrainRunOptions options;
+  if (!args.resume.empty()) {
+    if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
+        request.backend || !request.preset.empty() || !request.motions.empty() ||
+        !args.out.empty()) {
+      throw ConfigError(
+          "--resume " + args.resume +
+          ": takes task, method and the rest from the run; key=value and --threads may change it");
+    }
+    const std::string path = args.resume + "/config.yaml";
+    if (!std::filesystem::exists(path)) {
+      throw ConfigError("--resume " + args.resume + ": no run: there is no " + path);
+    }
+    options.config = ReadTrainConfig(path);
+    if (request.threads) options.config.learn.threads = *request.threads;
+    ApplyTrainOverrides(request.overrides, &options.config);
+    options.folder = args.resume;
+    options.resume = true;
+  } else {
+    if (request.task.empty()) throw ConfigError("train: name a task: g1-stand or g1-loco");
+    options.config = ResolveTrainConfig(request);
+    options.folder = args.out.empty() ? DefaultFolder(options.config) : args.out;
+  }
+
+  struct sigaction action = {};
+  action.sa_handler = OnStopSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  options.stop = &stop_requested;
+  options.out = stdout;
+  fmt::print("{}: {}, {}{}, {} robots; Ctrl-C stops after the iteration at work\n",
+             options.folder,
+             options.config.task,
+             options.config.learn.penalty.method,
+             EnvOptionsOf(options.config).env.samples ? " under " + options.config.mode : "",
+             options.config.envs);
+  std::fflush(stdout);
+  const TrainOutcome outcome = RunTraining(options);
+  fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",
+             outcome.done ? "done" : "stopped",
+             outcome.iteration,
+             options.config.learn.iterations,
+             options.folder);
+  if (outcome.done) {
+    fmt::print("  silc observe {}/policy.onnx --rollout 10\n", options.folder);
+  } else {
+    fmt::print("  silc train --resume {}\n", options.folder);
+  }
+}
+
+}  // namespace
+
+void AddTrain(CLI::App* app) {
+  auto args = std::make_shared<TrainArguments>();
+  TrainRequest& request = args->request;
+  CLI::App* verb =
+      app->add_subcommand("train", "train a policy, with or without a stiffness bound");
+  verb->add_option("task", request.task, "g1-stand, g1-loco or a task file");
+  verb->add_option(
+      "overrides", request.overrides, "any setting, as in learn.epochs=3 task.push.force=50");
+  verb->add_option("--method",
+                   request.method,
+                   "baseline, lcp, sn-lcp, scalar-lcp, alcp, silc-paper or silc [baseline]");
+  verb->add_option(
+      "--mode",
+      request.mode,
+      "budget of silc and silc-paper: compliance, high-stiff, … or a YAML file [compliance]");
+  verb->add_option("--preset", request.preset, "settings that go together: quick, or a YAML file");
+  verb->add_option("--backend", request.backend, "batch (CPU), cuda or mujoco [batch]");
+  verb->add_option("--envs", request.envs, "robots trained at once [the preset's]")
+      ->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--seed", request.seed, "of everything random [1]")
+      ->check(CLI::Range(0, 2147483647));
+  verb->add_option("--threads", request.threads, "of the CPU; the result does not depend on it")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--motions", request.motions, "arm references: .csv or .npz files");
+  verb->add_option("--out", args->out, "folder of the run [runs/TASK_METHOD_TIME]");
+  verb->add_option("--resume", args->resume, "folder of a run to go on with");
+  verb->callback([args] { Train(*args); });
+}
+
+}  // namespace silc

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training as a user meets it: killed, interrupted, resumed, with broken files.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "silc/base/file.h"
+#include "silc/base/rng.h"
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+Outcome Silc(const std::string& arguments) {
+  const std::string command = std::string(SILC_BINARY) + " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+    text.append(buffer, n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+// A silc of its own that can be sent signals.
+pid_t Start(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv = {const_cast<char*>(SILC_BINARY)};
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
+    ::execv(SILC_BINARY, argv.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+constexpr char kSettings[] =
+    " learn.steps=8 learn.actor_hidden=[8] learn.critic_hidden=[8] learn.checkpoint_every=2"
+    " learn.keep_checkpoints=3 --threads 1";
+
+class CliTrain : public ::testing::Test {
+ protected:
+  CliTrain() : folder_(fs::path(::testing::TempDir()) / "silc_cli_train_test") {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~CliTrain() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string Command(const std::string& run, int iterations) {
+    return "train g1-stand --preset quick --envs 16 --out " + run + kSettings +
+           " learn.iterations=" + std::to_string(iterations);
+  }
+  static std::vector<std::string> Words(const std::string& text) {
+    std::vector<std::string> words;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+  }
+  // the whole file, or "" while there is none
+  static std::string Checkpoint(const std::string& run, int iteration) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "/checkpoints/checkpoint_%08d.silc", iteration);
+    return fs::exists(run + name) ? ReadFile(run + name) : "";
+  }
+  // Until the run has that many lines of metrics. False: it ended first.
+  static bool WaitForLines(const std::string& run, pid_t child, int lines) {
+    while (true) {
+      const std::string path = run + "/metrics.jsonl";
+      if (fs::exists(path)) {
+        const std::string text = ReadFile(path);
+        if (std::count(text.begin(), text.end(), '\n') >= lines) return true;
+      }
+      siginfo_t info = {};
+      if (::waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child)
+        return false;
+      std::this_thread::sleep_for(2ms);
+    }
+  }
+
+  fs::path folder_;
+};
+
+// Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
+// that an undisturbed run writes, byte by byte.
+TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
+  constexpr int kIterations = 24;
+  const Outcome whole = Silc(Command(Path("whole"), kIterations));
+  ASSERT_EQ(whole.code, 0) << whole.text;
+  const std::string expected = Checkpoint(Path("whole"), kIterations);
+  ASSERT_FALSE(expected.empty());
+
+  const std::string run = Path("killed");
+  Rng rng(7);
+  int kills = 0;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const bool first = !fs::exists(run + "/config.yaml");
+    const pid_t child = Start(first ? Words(Command(run, kIterations))
+                                    : std::vector<std::string>{"train", "--resume", run});
+    ASSERT_GT(child, 0);
+    // somewhere in the start, an iteration, a checkpoint; later attempts live longer, so that the
+    // test ends on slow machines, too
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(100 + static_cast<int>(rng.Uniform(0, 500.0 + 100.0 * attempt))));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      break;
+    }
+    ++kills;
+  }
+  EXPECT_GT(kills, 1) << "nothing was killed";
+  EXPECT_TRUE(Checkpoint(run, kIterations) == expected) << kills << " kills";
+  EXPECT_TRUE(fs::exists(run + "/policy.onnx"));
+  // nothing half-written is left
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    EXPECT_FALSE(entry.path().extension().string().starts_with(".tmp")) << entry.path();
+  }
+}
+
+TEST_F(CliTrain, InterruptedOnceItEndsWellWithACheckpoint) {
+  const std::string run = Path("interrupted");
+  const pid_t child = Start(Words(Command(run, 100000) + " learn.checkpoint_every=100000"));
+  ASSERT_GT(child, 0);
+  ASSERT_TRUE(WaitForLines(run, child, 2));
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_FALSE(fs::is_empty(run + "/checkpoints"));
+  EXPECT_TRUE(fs::exists(run + "/policy.onnx"));
+  const Outcome list = Silc("runs " + folder_.string());
+  EXPECT_NE(list.text.find("stopped"), std::string::npos) << list.text;
+  // and the policy can be looked at without saying anything about it
+  const Outcome observed = Silc("observe " + run + "/policy.onnx");
+  EXPECT_EQ(observed.code, 0) << observed.text;
+}
+
+TEST_F(CliTrain, ATornCheckpointIsNamedAndTheOneBeforeUsed) {
+  const std::string run = Path("torn");
+  ASSERT_EQ(Silc(Command(run, 4)).code, 0);
+  const std::string expected = Checkpoint(run, 4);
+  const std::string last = run + "/checkpoints/checkpoint_00000004.silc";
+  fs::resize_file(last, fs::file_size(last) / 2);
+  const Outcome resumed = Silc("train --resume " + run);
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  EXPECT_NE(resumed.text.find("the one before it is used"), std::string::npos) << resumed.text;
+  EXPECT_NE(resumed.text.find("goes on after iteration 2"), std::string::npos) << resumed.text;
+  EXPECT_TRUE(Checkpoint(run, 4) == expected);
+}
+
+TEST_F(CliTrain, AskedWronglyIsTwoAndLeavesNothing) {
+  const auto expect = [&](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = Silc("train " + arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
+  };
+  const std::string out = " --out " + Path("nothing");
+  expect("g1-stand learn.epoch=3" + out, "did you mean learn.epochs?");
+  expect("g1-stnad" + out, "did you mean g1-stand?");
+  expect("g1-stand --backend bacth" + out, "did you mean batch?");
+  expect("--resume " + Path("nowhere"), "no run");
+  EXPECT_FALSE(fs::exists(Path("nothing")));
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/train/train_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/base/yaml.h"
+#include "silc/config/budget_file.h"
+#include "silc/robot/robot_model.h"
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxEnvs = 1 << 20;
+
+std::string Underscored(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// "" when the task has no file of its own and no preset was named
+std::string FindPreset(const std::string& task, const std::string& preset) {
+  if (preset.find('/') != std::string::npos || fs::path(preset).extension() == ".yaml") {
+    return preset;
+  }
+  const std::string stem = Underscored(fs::path(task).stem().string());
+  const std::string name = preset.empty() ? stem : stem + "_" + Underscored(preset);
+  std::vector<std::string> known;
+  for (const char* folder : {"configs/train", SILC_TRAIN_SOURCE_DIR, SILC_TRAIN_INSTALL_DIR}) {
+    const fs::path file = fs::path(folder) / (name + ".yaml");
+    if (fs::is_regular_file(file)) return file.string();
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(folder, missing)) {
+      const std::string other = entry.path().stem().string();
+      if (other.starts_with(stem + "_")) known.push_back(other.substr(stem.size() + 1));
+    }
+  }
+  if (preset.empty()) return {};
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  throw ConfigError("--preset " + preset + ": '" + task + "' has none of this name" +
+                    DidYouMean(preset, known));
+}
+
+void SetBackend(const std::string& backend, TrainConfig* config) {
+  config->backend = backend;
+  config->learn.device = backend == "cuda" ? "cuda" : "cpu";
+}
+
+// YAML for any text
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string Indented(const std::string& text) {
+  std::string out;
+  bool fresh = true;
+  for (const char c : text) {
+    if (fresh && c != '\n') out += "  ";
+    out += c;
+    fresh = c == '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+TrainConfig ResolveTrainConfig(const TrainRequest& request) {
+  TrainConfig config;
+  config.task = request.task;
+  config.task_config = ReadTaskConfig(FindTaskFile(request.task));
+  const std::string method = request.method.value_or("baseline");
+  ApplyMethod(method, "--method", &config.learn);
+
+  const std::string preset = FindPreset(request.task, request.preset);
+  if (!preset.empty()) {
+    const YamlNode root = YamlNode::ParseFile(preset);
+    root.Keys({}, {"title", "envs", "mode", "learn", "task", "methods"});
+    if (root.Has("envs")) config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
+    if (root.Has("mode")) config.mode = root["mode"].AsString();
+    if (root.Has("task")) OverlayTaskConfig(root["task"], &config.task_config);
+    const auto read = [&](const YamlNode& node) {
+      ReadLearnConfig(node, &config.learn);
+      if (config.learn.penalty.method != method) {
+        node.Fail("penalty.method: a preset does not choose the method; --method does");
+      }
+    };
+    if (root.Has("learn")) read(root["learn"]);
+    if (root.Has("methods")) {
+      const YamlNode methods = root["methods"];
+      methods.Keys({}, MethodNames());
+      if (methods.Has(method)) read(methods[method]);
+    }
+  }
+
+  if (request.mode) config.mode = *request.mode;
+  const UserBudget budget = ReadBudget(config.mode);
+  config.mode = budget.name;
+  config.budget = budget.spec;
+  if (request.envs) config.envs = *request.envs;
+  if (request.seed) config.learn.seed = *request.seed;
+  if (request.threads) config.learn.threads = *request.threads;
+  for (const std::string& file : request.motions) {
+    config.motions.push_back(fs::absolute(file).string());
+  }
+  SetBackend(request.backend.value_or("batch"), &config);
+  ApplyTrainOverrides(request.overrides, &config);
+  return config;
+}
+
+void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config) {
+  std::vector<std::string> learn;
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigError("command line: " + text +
+                        ": must be key=value, such as learn.epochs=3 or task.push.force=50");
+    }
+    const std::string key = text.substr(0, equals);
+    std::vector<std::string> known = LearnKeys();
+    for (const TaskField& field : TaskFields(&config->task_config)) {
+      known.push_back("task." + field.path);
+    }
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw ConfigError("command line: " + key + ": unknown key" + DidYouMean(key, known));
+    }
+    if (key.starts_with("task.")) {
+      SetTaskField(&config->task_config, key.substr(5), text.substr(equals + 1));
+    } else {
+      learn.push_back(text);
+    }
+  }
+  ApplyOverrides(learn, &config->learn);
+}
+
+std::string ToYaml(const TrainConfig& config) {
+  std::vector<std::string> motions;
+  for (const std::string& file : config.motions) motions.push_back(Quoted(file));
+  return fmt::format(
+      "# everything this run was made of; silc train --resume reads it\n"
+      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmotions: [{}]\nbudget:\n{}{}"
+      "task_config:\n{}",
+      Quoted(config.task),
+      Quoted(config.robot),
+      config.backend,
+      config.envs,
+      Quoted(config.mode),
+      fmt::join(motions, ", "),
+      Indented(BudgetYaml(config.budget)),
+      ToYaml(config.learn),
+      Indented(TaskConfigYaml(config.task_config)));
+}
+
+TrainConfig ReadTrainConfig(const std::string& path) {
+  const YamlNode root = YamlNode::ParseFile(path);
+  root.Keys(
+      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"});
+  TrainConfig config;
+  config.task = root["task"].AsString();
+  config.robot = root["robot"].AsString();
+  config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
+  config.mode = root["mode"].AsString();
+  config.motions = root["motions"].AsStrings();
+  config.budget = ParseBudget(root["budget"]);
+  ReadLearnConfig(root["learn"], &config.learn);
+  OverlayTaskConfig(root["task_config"], &config.task_config);
+  SetBackend(root["backend"].AsString(), &config);
+  return config;
+}
+
+LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
+  LocoVecEnvOptions options;
+  options.budget = config.budget;
+  LocoEnvOptions& env = options.env;
+  env.config = config.task_config;
+  env.robot = config.robot;
+  env.backend = config.backend;
+  env.num_envs = config.envs;
+  env.seed = config.learn.seed;
+  env.threads = config.learn.threads > 0
+                    ? config.learn.threads
+                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const Method method = MethodOf(config.learn);
+  env.samples = method == Method::kSilc || method == Method::kSilcPaper;
+  if (!config.motions.empty()) {
+    const RobotModel robot = RobotModel::Load(config.robot);
+    std::vector<MotionClip> clips;
+    for (const std::string& file : config.motions) clips.push_back(ReadMotion(file, robot));
+    env.motions = MotionLibrary(clips, robot.spec().control_period);
+  }
+  return options;
+}
+
+}  // namespace silc

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "silc/learn/config.h"
+#include "silc/stiffness/budget.h"
+#include "silc/task/task_config.h"
+#include "silc/train/loco_vec_env.h"
+
+namespace silc {
+
+/// All that a training is made of. Two runs with the same one are the same, on the CPU.
+struct TrainConfig {
+  std::string task;  // name or path of the task file
+  std::string robot = "g1";
+  std::string backend = "batch";  // batch, mujoco, cuda
+  int envs = 4096;
+  std::string mode = "compliance";  // name of the budget
+  BudgetSpec budget;
+  std::vector<std::string> motions;  // files of arm references; none: generated
+  LearnConfig learn;
+  TaskConfig task_config;
+};
+
+/// What a user asked for; what is left out comes from the preset, then from the defaults.
+struct TrainRequest {
+  std::string task;
+  std::string preset;                 // configs/train/TASK_PRESET.yaml, or a file; "": TASK.yaml
+  std::optional<std::string> method;  // one of MethodNames()
+  std::optional<std::string> mode;    // budget by name or file
+  std::optional<std::string> backend;
+  std::optional<int> envs;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> threads;
+  std::vector<std::string> motions;
+  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50
+};
+
+/// Task file, preset, options and overrides, in this order. Throws ConfigError.
+///
+/// A preset has the keys envs, mode, learn (a LearnConfig), task (a task file's sections) and
+/// methods: what a method needs besides, as in methods: {silc: {penalty: {lambda: 2}}}.
+TrainConfig ResolveTrainConfig(const TrainRequest& request);
+
+/// "learn.epochs=3", "task.push.force=50". Throws ConfigError that names the nearest known key.
+void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config);
+
+/// A run's config.yaml, every number of it.
+std::string ToYaml(const TrainConfig& config);
+TrainConfig ReadTrainConfig(const std::string& path);
+
+/// The environment a config asks for.
+LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config);
+
+}  // namespace silc
