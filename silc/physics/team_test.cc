@@ -7,7 +7,6 @@
 #include <atomic>
 #include <barrier>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -70,8 +69,10 @@ TEST(PlanTeam, SharesOutTheG1) {
 
 class TeamTest : public testing::TestWithParam<int> {};
 
-// 200 states of all kinds, ten steps each. The two add the same numbers in another order: single
-// precision's 1e-5 for one step (accuracy_test), and steps that land on contacts multiply it.
+// One step from each of 200 states of all kinds. The members' sums over rows are added in another
+// order, which may change how far a line search goes and not where Newton's method ends: on x86-64
+// all differences are zero. Bounds are those of single precision (accuracy_test), for compilers
+// that fuse multiply-adds differently in the two instantiations.
 TEST_P(TeamTest, StepsLikeOneThread) {
   for (const auto& [name, m] : physics_test::AllModels()) {
     RemoveSelfCollision(m.get());
@@ -113,18 +114,13 @@ TEST_P(TeamTest, StepsLikeOneThread) {
         worst = std::max<double>(worst, std::abs(a.data().qacc[i] - b.data().qacc[i]));
         largest = std::max<double>(largest, std::abs(a.data().qacc[i]));
         worst = std::max<double>(worst, std::abs(a.data().qvel[i] - b.data().qvel[i]));
+        EXPECT_TRUE(std::isfinite(b.data().qvel[i]));
       }
       errors.push_back(worst / largest);
     }
     std::sort(errors.begin(), errors.end());
-    EXPECT_LT(errors[100], 1e-5);
-    EXPECT_LT(errors[198], 2e-4);
-    std::printf("%s, team of %d: median %.1e, p99 %.1e, max %.1e\n",
-                name.c_str(),
-                plan.size,
-                errors[100],
-                errors[198],
-                errors[199]);
+    EXPECT_LT(errors[100], 1e-5) << name;
+    EXPECT_LT(errors[198], 2e-4) << name;
   }
 }
 
