@@ -69,6 +69,7 @@ struct LearnConfig {
   int chunks = 4;              // pieces of a mini-batch on the CPU: fixed, whatever the threads
   int threads = 0;             // CPU; 0: as many as there are
   std::string device = "cpu";  // cpu, cuda
+  bool graphs = true;          // cuda: replay recorded work instead of launching kernel by kernel
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;
   bool checkpoint_env = true;  // all robots' state too: a resumed run goes on as if never stopped
