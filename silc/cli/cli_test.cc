@@ -132,6 +132,21 @@ TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
   EXPECT_EQ(NumFiles(), before);
 }
 
+TEST_F(Cli, MotionInspectTellsAndPlotsOrSaysWhyNot) {
+  const std::string file = std::string(SILC_SOURCE_DIR) + "/silc/task/fuzz_corpus/three_frames.csv";
+  const Outcome good = Silc("motion inspect " + file + " --plot " + Path("m.svg"));
+  ASSERT_EQ(good.code, 0) << good.text;
+  EXPECT_NE(good.text.find("3 frames at 30 per second"), std::string::npos) << good.text;
+  EXPECT_NE(good.text.find("left_elbow_joint"), std::string::npos);
+  EXPECT_TRUE(ReadFile(Path("m.svg")).ends_with("</svg>\n"));
+  fs::remove(Path("m.svg"));
+  WriteFileAtomically(Path("short.csv"), "1,2,3\n");
+  const Outcome bad = Silc("motion inspect " + Path("short.csv"));
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.text.find("short.csv"), std::string::npos) << bad.text;
+  fs::remove(Path("short.csv"));
+}
+
 TEST_F(Cli, BenchPrintsJsonLines) {
   const Outcome outcome = Silc("bench observe --seconds 0.01");
   ASSERT_EQ(outcome.code, 0) << outcome.text;

@@ -104,6 +104,8 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("gamma", &c->gamma, 0, 1);
   f.Number("lambda", &c->lambda, 0, 1);
   f.Number("clip", &c->clip, 1e-3, 1);
+  f.Number("value_clip", &c->value_clip, 0, 1e6);
+  f.Number("critic_rate", &c->critic_rate, 0, 1);
   f.Number("value_weight", &c->value_weight, 0, 1000);
   f.Number("entropy_weight", &c->entropy_weight, 0, 1000);
   f.Number("gradient_clip", &c->gradient_clip, 1e-6, 1e6);

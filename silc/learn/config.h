@@ -60,6 +60,9 @@ struct LearnConfig {
   double gamma = 0.99;
   double lambda = 0.95;
   double clip = 0.2;
+  double value_clip =
+      0.2;                 // [reward] (P5); 0: none. Values far from it are learnt in as many steps
+  double critic_rate = 0;  // 0: the actor's, which KL moves
   double value_weight = 1.0;
   double entropy_weight = 0.01;
   double gradient_clip = 1.0;  // norm, per network

@@ -239,6 +239,19 @@ TEST(BudgetFactors, MarksASampleThatLostRank) {
   EXPECT_TRUE(at::isfinite(factors.P).all().item<bool>());
 }
 
+// The first sample of an episode: nothing is known of its contacts, whatever the budget looks at.
+TEST(BudgetFactors, LeavesSamplesOfUnknownContactOut) {
+  World world;
+  world.batch.mode[2] = 255;
+  BudgetSpec posture;  // no task rows whose rank could tell
+  for (const BudgetSpec& spec : {world.spec, posture}) {
+    const BudgetFactors factors =
+        MakeBudgetFactors(spec, world.input.servo.kp, world.batch, at::kDouble);
+    EXPECT_FALSE(factors.ok[2].item<bool>());
+    EXPECT_EQ(factors.ok.sum().item<int>(), kBatch - 1);
+  }
+}
+
 TEST(Singular, BothWaysGiveTheSingularValues) {
   at::manual_seed(2);
   const Tensor A = at::randn({6, 7, 9}, at::kDouble);

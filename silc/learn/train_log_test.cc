@@ -31,6 +31,14 @@ TEST(TrainLog, SaysWhatIsLeft) {
             "iteration 3 of 13   20000 steps/s   1 min 01 s left\n");
 }
 
+TEST(TrainLog, SingleRewardTermsAreForTheFiles) {
+  IterationReport report = kReport;
+  report.scalars.emplace_back("reward/upright", 0.5);
+  EXPECT_EQ(PlainLine(report, 1), PlainLine(kReport, 1));
+  EXPECT_EQ(PanelText(report, 1), PanelText(kReport, 1));
+  EXPECT_NE(MetricsLine(report, 1).find("reward/upright"), std::string::npos);
+}
+
 TEST(TrainLog, WritesPlainLinesWhereThereIsNoTerminal) {
   const auto folder = std::filesystem::temp_directory_path() / "silc_train_log_test";
   std::filesystem::remove_all(folder);

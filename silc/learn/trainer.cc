@@ -79,7 +79,8 @@ struct Agent {
   int first = 0, count = 0;  // actions
   Network actor, critic;
   AdamW actor_adam, critic_adam;
-  Tensor rate;  // scalar, on the device
+  Tensor rate;         // scalar, on the device
+  Tensor critic_rate;  // where it has one of its own
   SpectralNormaliser normaliser;
 };
 
@@ -204,6 +205,7 @@ struct Trainer::Impl {
       agent.actor_adam = AdamW(agent.actor.flat, config.weight_decay);
       agent.critic_adam = AdamW(agent.critic.flat, config.weight_decay);
       agent.rate = at::full({}, config.rate, options.dtype(at::kDouble));
+      agent.critic_rate = at::full({}, config.critic_rate, options.dtype(at::kDouble));
       if (method == Method::kSnLcp) {
         agent.normaliser = SpectralNormaliser::Make(agent.actor, config.penalty.spectral_gain);
       }
@@ -463,7 +465,10 @@ struct Trainer::Impl {
       const Tensor actor_loss = surrogate - config.entropy_weight * Entropy(agent.actor.std);
       const Tensor v = Forward(agent.critic.layers, rows(batch.critic_obs)).output.squeeze(1);
       const Tensor critic_loss = ClippedValueLoss(
-          v, rows(batch.value).select(1, k), rows(batch.target).select(1, k), config.clip);
+          v,
+          rows(batch.value).select(1, k),
+          rows(batch.target).select(1, k),
+          config.value_clip > 0 ? config.value_clip : std::numeric_limits<float>::max());
       loss = loss.defined() ? loss + actor_loss : actor_loss;
       value_loss = value_loss.defined() ? value_loss + critic_loss : critic_loss;
       at::NoGradGuard no_tape;
@@ -555,7 +560,8 @@ struct Trainer::Impl {
       Tensor critic = sum(&ChunkResult::critic, k);
       critic = critic * ClipFactor(critic, config.gradient_clip);
       agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
-      agent.critic_adam.Step(agent.critic.flat, critic, agent.rate);
+      agent.critic_adam.Step(
+          agent.critic.flat, critic, config.critic_rate > 0 ? agent.critic_rate : agent.rate);
       agent.actor.std.detach().clamp_min_(config.min_std);
       if (method == Method::kSnLcp) agent.normaliser.Step(agent.actor);
     }
