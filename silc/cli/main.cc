@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "silc " SILC_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(38);
+  silc::AddTrain(&app);
+  silc::AddRuns(&app);
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);

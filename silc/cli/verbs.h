@@ -11,6 +11,8 @@ void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
 void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
+void AddTrain(CLI::App* app);
+void AddRuns(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);

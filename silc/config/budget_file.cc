@@ -2,13 +2,13 @@
 #include "silc/config/budget_file.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <vector>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
-#include "silc/base/yaml.h"
 
 namespace silc {
 namespace {
@@ -23,33 +23,55 @@ Eigen::Vector3d ReadAxes(const YamlNode& node) {
   return axes;
 }
 
+// the fewest that read back as the same number
+std::string Digits(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
+}
+
 }  // namespace
 
-UserBudget ParseBudget(std::string_view text, const std::string& path) {
-  const YamlNode root = YamlNode::Parse(text, path);
+BudgetSpec ParseBudget(const YamlNode& root) {
   root.Keys({"null_space"}, {"com", "hands", "left_hand", "right_hand"});
-
-  UserBudget budget;
-  budget.name = std::filesystem::path(path).stem().string();
-  if (root.Has("com")) budget.spec.com = ReadAxes(root["com"]);
+  BudgetSpec spec;
+  if (root.Has("com")) spec.com = ReadAxes(root["com"]);
   if (root.Has("hands")) {
     if (root.Has("left_hand") || root.Has("right_hand")) {
       root["hands"].Fail("is for both hands; drop it, or left_hand and right_hand");
     }
-    budget.spec.hand[0] = budget.spec.hand[1] = ReadAxes(root["hands"]);
+    spec.hand[0] = spec.hand[1] = ReadAxes(root["hands"]);
   }
-  if (root.Has("left_hand")) budget.spec.hand[0] = ReadAxes(root["left_hand"]);
-  if (root.Has("right_hand")) budget.spec.hand[1] = ReadAxes(root["right_hand"]);
+  if (root.Has("left_hand")) spec.hand[0] = ReadAxes(root["left_hand"]);
+  if (root.Has("right_hand")) spec.hand[1] = ReadAxes(root["right_hand"]);
 
   const YamlNode null_space = root["null_space"];
   null_space.Keys({"weight", "stiffness"});
   const bool by_gains = null_space["weight"].AsChoice({"identity", "gains"}) == "gains";
-  budget.spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
-  budget.spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
+  spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
+  spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
 
-  const std::string problem = budget.spec.Validate();
+  const std::string problem = spec.Validate();
   if (!problem.empty()) root.Fail(problem);
-  return budget;
+  return spec;
+}
+
+UserBudget ParseBudget(std::string_view text, const std::string& path) {
+  return {std::filesystem::path(path).stem().string(), ParseBudget(YamlNode::Parse(text, path))};
+}
+
+std::string BudgetYaml(const BudgetSpec& spec) {
+  std::string text = "{";
+  const auto axes = [&](const char* key, const std::optional<Eigen::Vector3d>& k) {
+    if (!k) return;
+    text += std::string(key) + ": [" + Digits((*k)[0]) + ", " + Digits((*k)[1]) + ", " +
+            Digits((*k)[2]) + "], ";
+  };
+  axes("com", spec.com);
+  axes("left_hand", spec.hand[0]);
+  axes("right_hand", spec.hand[1]);
+  const char* weight = spec.weight == NullWeight::kServo ? "gains" : "identity";
+  return text + "null_space: {weight: " + weight + ", stiffness: " + Digits(spec.null_stiffness) +
+         "}}";
 }
 
 UserBudget ReadBudget(const std::string& name_or_path) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "silc/base/yaml.h"
 #include "silc/stiffness/budget.h"
 
 namespace silc {
@@ -27,5 +28,9 @@ UserBudget ReadBudget(const std::string& name_or_path);
 
 /// The same from text; `path` stands for the file in messages.
 UserBudget ParseBudget(std::string_view text, const std::string& path);
+BudgetSpec ParseBudget(const YamlNode& node);
+
+/// The budget as one line of YAML that ParseBudget() takes, with all digits.
+std::string BudgetYaml(const BudgetSpec& spec);
 
 }  // namespace silc

@@ -109,6 +109,12 @@ void CheckpointFolder::Save(int iteration, const Blobs& blobs) {
   }
 }
 
+std::optional<int> CheckpointFolder::NewestIteration() const {
+  const std::map<int, std::string> files = List();
+  if (files.empty()) return std::nullopt;
+  return files.rbegin()->first;
+}
+
 std::optional<CheckpointFolder::Loaded> CheckpointFolder::LoadNewest(
     const std::function<void(const std::string&)>& warn) const {
   const std::map<int, std::string> files = List();

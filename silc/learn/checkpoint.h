@@ -36,6 +36,8 @@ class CheckpointFolder {
   /// The newest that is whole; for every newer one that is not, `warn` is told why. Nothing when
   /// there is none.
   std::optional<Loaded> LoadNewest(const std::function<void(const std::string&)>& warn) const;
+  /// Of the newest, whole or not.
+  std::optional<int> NewestIteration() const;
 
  private:
   std::map<int, std::string> List() const;  // iteration → path

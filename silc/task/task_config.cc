@@ -176,16 +176,14 @@ void TaskConfig::Validate(const std::string& place) const {
   ordered("survive_down", curriculum.survive_down, "survive_up", curriculum.survive_up);
 }
 
-TaskConfig ParseTaskConfig(std::string_view text, const std::string& path) {
-  TaskConfig config;
-  const std::vector<TaskField> fields = TaskFields(&config);
+void ReadTaskConfig(const YamlNode& root, TaskConfig* config) {
+  const std::vector<TaskField> fields = TaskFields(config);
   std::vector<std::string> sections;
   for (const TaskField& field : fields) {
     const std::string section = Split(field.path).first;
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
 
-  const YamlNode root = YamlNode::Parse(text, path);
   std::vector<std::string> optional = sections;
   optional.push_back("title");
   root.Keys({}, optional);
@@ -207,7 +205,12 @@ TaskConfig ParseTaskConfig(std::string_view text, const std::string& path) {
                    : node[key].AsDoubleIn(field.low, field.high));
     }
   }
-  config.Validate(path);
+  config->Validate(root.file());
+}
+
+TaskConfig ParseTaskConfig(std::string_view text, const std::string& path) {
+  TaskConfig config;
+  ReadTaskConfig(YamlNode::Parse(text, path), &config);
   return config;
 }
 
