@@ -138,7 +138,7 @@ void Train(TrainArguments args) {
   action.sa_handler = OnSignal;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  TrainLog log(path, stdout);
+  TrainLog log(path, stdout, /*line_every_s=*/1);
   const bool done = trainer.Run(path, &log, &g_stop, export_policy);
   log.Say(fmt::format("{} {} of {} iterations; policy {}",
                       done ? "done:" : "stopped after",
