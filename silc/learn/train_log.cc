@@ -147,15 +147,16 @@ std::string PanelText(const IterationReport& report, double eta_s) {
                                  Rate(report.steps_per_s),
                                  Duration(eta_s));
   for (const PanelRow& row : PanelRows()) {
-    std::string line;
+    std::string title = row.title, line;
     for (const Figure& figure : row.figures) {
       const std::string cell = CellText(report, figure);
       if (cell.empty()) continue;
       if (!line.empty() && DisplayWidth(line) + 3 + DisplayWidth(cell) > kPanelWidth) {
         text += line + "\n";
         line.clear();
+        title.clear();
       }
-      line += line.empty() ? fmt::format("  {:<10}{}", row.title, cell) : "   " + cell;
+      line += line.empty() ? fmt::format("  {:<10}{}", title, cell) : "   " + cell;
     }
     if (!line.empty()) text += line + "\n";
   }
