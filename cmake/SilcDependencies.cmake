@@ -88,7 +88,7 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
     target_include_directories(silc_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
     # PyTorch's headers come with an fmt of their own and no library to it
     list(GET TORCH_INCLUDE_DIRS 0 _torch_include)
-    if(EXISTS ${_torch_include}/fmt/format.h)
+    if(EXISTS ${_torch_include}/fmt/format.h AND NOT _torch_include IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
       target_compile_definitions(silc_torch INTERFACE FMT_HEADER_ONLY)
     endif()
   endif()

@@ -112,6 +112,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Choice("device", &c->device, {"cpu", "cuda"});
   f.Count("checkpoint_every", &c->checkpoint_every, 1, kMany);
   f.Count("keep_checkpoints", &c->keep_checkpoints, 2, 100000);
+  f.Flag("checkpoint_env", &c->checkpoint_env);
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
   f.Number("penalty.lambda", &p->lambda, 0, 1e6);

@@ -68,6 +68,7 @@ struct LearnConfig {
   std::string device = "cpu";  // cpu, cuda
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;
+  bool checkpoint_env = true;  // all robots' state too: a resumed run goes on as if never stopped
   PenaltyConfig penalty;
 
   /// Throws ConfigError ("PLACE: key: value: rule") when values contradict each other.

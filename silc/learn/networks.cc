@@ -104,8 +104,8 @@ void SpectralNormaliser::Step(const Network& network) {
   at::NoGradGuard no_tape;
   for (std::size_t l = 0; l < u.size(); ++l) {
     const Tensor& weight = network.layers.weight[l];
-    v[l] = Unit(at::mv(weight.t(), u[l]));
-    u[l] = Unit(at::mv(weight, v[l]));
+    v[l].copy_(Unit(at::mv(weight.t(), u[l])));
+    u[l].copy_(Unit(at::mv(weight, v[l])));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "silc/base/check.h"
+#include "silc/learn/small_matrix.h"
 #include "silc/stiffness/contact_mode.h"
 
 namespace silc {
@@ -156,10 +157,10 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
 }
 
 Singular AllSingular(const Tensor& A) {
-  const auto [values, vectors] = at::linalg_eigh(at::matmul(A, T(A)));
+  const SymmetricEigen eigen = EigenOf(at::matmul(A, T(A)));
   Singular result;
-  result.sigma = values.flip(1).clamp_min(0).sqrt();
-  result.u = T(vectors).flip(1);
+  result.sigma = eigen.values.clamp_min(0).sqrt();
+  result.u = eigen.vectors;
   result.v = at::matmul(result.u, A) / result.sigma.clamp_min(1e-12).unsqueeze(2);
   return result;
 }
@@ -225,11 +226,10 @@ PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig&
   const Tensor J = ActionJacobian(
       input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
   const double k2 = config.lipschitz * config.lipschitz;
-  const auto [values, vectors] =
-      at::linalg_eigh(at::matmul(J, T(J)) - k2 * at::eye(J.size(1), J.options()));
-  const Tensor largest = values.select(1, values.size(1) - 1);
+  const SymmetricEigen eigen = EigenOf(at::matmul(J, T(J)) - k2 * at::eye(J.size(1), J.options()));
+  const Tensor largest = eigen.values.select(1, 0);
   const Tensor over = largest.clamp_min(0);
-  const Tensor w = T(vectors).narrow(1, vectors.size(2) - 1, 1);  // (B, 1, nu)
+  const Tensor w = eigen.vectors.narrow(1, 0, 1);  // (B, 1, nu)
   PenaltyResult result;
   // (S10): dv = 2 wᵀ dJ Jᵀ w
   result.surrogate =
@@ -296,7 +296,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     drive = drive - S_tau * kp;
   }
   if (gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
-  const Tensor N_0 = std::get<0>(at::linalg_inv_ex(loop));
+  const Tensor N_0 = InverseOf(loop);
   const Tensor X_all = at::matmul(N_0, drive);
 
   // a sample whose action loop is nearly an integrator has no K_s worth the name

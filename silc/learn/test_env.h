@@ -112,7 +112,7 @@ class SpringEnv : public VecEnv {
         frame[kJoints + j] = static_cast<float>(r.qd[j] / 10);
         frame[2 * kJoints + j] = static_cast<float>(r.a[j]);
       }
-      float* obs = view.obs + i * kObs;
+      float* obs = view.obs + i * (view.obs_stride > 0 ? view.obs_stride : kObs);
       std::memcpy(obs, r.past, sizeof(frame));
       std::memcpy(obs + kFrame, frame, sizeof(frame));
       std::memcpy(r.past, frame, sizeof(frame));

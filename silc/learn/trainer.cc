@@ -12,6 +12,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/learn/device_graph.h"
 #include "silc/learn/jacobian.h"
 #include "silc/learn/networks.h"
 #include "silc/learn/penalty.h"
@@ -107,7 +108,10 @@ struct Trainer::Impl {
   Method method;
   at::TensorOptions options;
   int threads = 1, chunks = 1, iteration = 0;
-  bool needs_stiffness = false, has_penalty = false, started = false;
+  // observations are padded with zeros to a multiple of eight: rows that begin at odd addresses
+  // keep a GPU from its matrix units
+  int obs_width = 0;
+  bool needs_stiffness = false, has_penalty = false, started = false, measured = false;
   std::vector<Agent> agents;
   Channels channels;
   ServoTensors servo;
@@ -118,11 +122,15 @@ struct Trainer::Impl {
   Tensor obs, critic_obs, action, mean, value, logp, reward, done, timed_out;
   Tensor mode, com, hand, closing, gravity;
   std::vector<Tensor> std_old;
+  Tensor noise;  // (T, N, actions) standard normal
+  DeviceGraph rollout_graph;
+  int iterated = 0;  // since construction
 
   Impl(const LearnConfig& c, VecEnv* e)
       : config(c), env(e), spec(e->spec()), method(MethodOf(c)), weight(c.penalty) {
     config.Validate("learn");
     Check();
+    obs_width = (spec.obs_dim + 7) / 8 * 8;
     const bool cuda = config.device == "cuda";
     options = at::TensorOptions(at::kFloat).device(cuda ? at::kCUDA : at::kCPU);
     if (cuda) {
@@ -182,11 +190,15 @@ struct Trainer::Impl {
       agent.count = spec.agents[k].num_actions;
       first += agent.count;
       const double std = config.init_std[config.init_std.size() == 1 ? 0 : k];
-      agent.actor = MakeNetwork({spec.obs_dim, config.actor_hidden, agent.count},
+      agent.actor = MakeNetwork({obs_width, config.actor_hidden, agent.count},
                                 std::vector<double>(agent.count, std),
                                 config.seed,
                                 2 * k,
                                 options);
+      {
+        at::NoGradGuard no_tape;
+        agent.actor.layers.weight[0].narrow(1, spec.obs_dim, obs_width - spec.obs_dim).zero_();
+      }
       agent.critic = MakeNetwork(
           {spec.critic_obs_dim, config.critic_hidden, 1}, {}, config.seed, 2 * k + 1, options);
       agent.actor_adam = AdamW(agent.actor.flat, config.weight_decay);
@@ -204,7 +216,7 @@ struct Trainer::Impl {
   void MakeBuffers() {
     const std::int64_t T = config.steps, N = spec.num_envs, A = spec.num_actions();
     const std::int64_t G = static_cast<std::int64_t>(agents.size());
-    obs = at::zeros({T + 1, N, spec.obs_dim}, options);
+    obs = at::zeros({T + 1, N, obs_width}, options);
     critic_obs = at::zeros({T + 1, N, spec.critic_obs_dim}, options);
     action = at::zeros({T, N, A}, options);
     mean = at::zeros({T, N, A}, options);
@@ -227,7 +239,7 @@ struct Trainer::Impl {
     const StiffnessSpec& s = spec.stiffness_spec;
     const int n = s.servo.nv();
     const auto dense = [&](const std::vector<ColumnEntry>& entries, int columns) {
-      return DenseColumns(entries, spec.obs_dim, columns, options);
+      return DenseColumns(entries, obs_width, columns, options);
     };
     channels = {dense(s.q0, n), dense(s.q, n), dense(s.a, n), dense(s.tau, n), dense(s.g, 3)};
     const auto vector = [&](const JointVector& v) {
@@ -240,6 +252,7 @@ struct Trainer::Impl {
   ObservationView ViewAt(std::int64_t t) {
     ObservationView view;
     view.obs = obs[t].data_ptr<float>();
+    view.obs_stride = obs_width;
     view.critic_obs = critic_obs[t].data_ptr<float>();
     if (needs_stiffness) {
       view.stiffness = {mode[t].data_ptr<std::uint8_t>(),
@@ -279,7 +292,7 @@ struct Trainer::Impl {
     return {first, total * (chunk + 1) / chunks - first};
   }
 
-  void Act(std::int64_t t, const Tensor& noise, const std::vector<Layers>& layers) {
+  void Act(std::int64_t t, const std::vector<Layers>& layers) {
     ForChunks(chunks, threads, [&](int chunk) {
       at::NoGradGuard no_tape;
       const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
@@ -291,7 +304,7 @@ struct Trainer::Impl {
           return x.narrow(0, first, count).narrow(1, agent.first, agent.count);
         };
         const Tensor mu = Forward(layers[k], o).output;
-        const Tensor a = mu + agent.actor.std.detach() * block(noise);
+        const Tensor a = mu + agent.actor.std.detach() * block(noise[t]);
         block(mean[t]).copy_(mu);
         block(action[t]).copy_(a);
         logp[t]
@@ -316,29 +329,48 @@ struct Trainer::Impl {
     for (const auto& [name, buffer] : Carried()) buffer[0].copy_(buffer[T]);
     at::NoGradGuard no_tape;
     std::vector<Layers> layers;
-    std_old.clear();
-    for (const Agent& agent : agents) {
-      layers.push_back(LayersOf(agent));
-      std_old.push_back(agent.actor.std.detach().clone());
-    }
-    const Tensor noise = at::randn({T, spec.num_envs, spec.num_actions()}, options);
-    env->BeginIteration(iteration);
-    for (std::int64_t t = 0; t < T; ++t) {
-      const auto start = Clock::now();
-      Act(t, noise[t], layers);
-      times.policy += Since(start);
-      const auto stepping = Clock::now();
-      env->Step(action[t].data_ptr<float>(),
-                {reward[t].data_ptr<float>(),
-                 done[t].data_ptr<std::uint8_t>(),
-                 timed_out[t].data_ptr<std::uint8_t>()},
-                ViewAt(t + 1));
-      times.env += Since(stepping);
-    }
+    std_old.resize(agents.size());
     for (std::size_t k = 0; k < agents.size(); ++k) {
-      value[T].select(1, k).copy_(
-          Forward(agents[k].critic.layers, critic_obs[T]).output.squeeze(1));
+      const Tensor std = agents[k].actor.std.detach();
+      layers.push_back(LayersOf(agents[k]));
+      if (!std_old[k].defined()) std_old[k] = at::empty_like(std);
+      std_old[k].copy_(std);
     }
+    if (!noise.defined()) noise = at::empty({T, spec.num_envs, spec.num_actions()}, options);
+    noise.normal_();
+    env->BeginIteration(iteration);
+    const auto roll = [&] {
+      for (std::int64_t t = 0; t < T; ++t) {
+        const auto start = Clock::now();
+        Act(t, layers);
+        times.policy += Since(start);
+        const auto stepping = Clock::now();
+        env->Step(action[t].data_ptr<float>(),
+                  {reward[t].data_ptr<float>(),
+                   done[t].data_ptr<std::uint8_t>(),
+                   timed_out[t].data_ptr<std::uint8_t>()},
+                  ViewAt(t + 1));
+        times.env += Since(stepping);
+      }
+      for (std::size_t k = 0; k < agents.size(); ++k) {
+        value[T].select(1, k).copy_(
+            Forward(agents[k].critic.layers, critic_obs[T]).output.squeeze(1));
+      }
+    };
+    // normalised weights are made anew for each rollout, so a recording of them would be of the
+    // first
+    if (!Records() || method == Method::kSnLcp) {
+      roll();
+      return;
+    }
+    if (!rollout_graph.recorded()) rollout_graph.Record(roll);
+    rollout_graph.Replay();
+  }
+
+  // The first iteration runs kernel by kernel: libraries set themselves up in it. From the second
+  // on a GPU replays what was recorded.
+  bool Records() const {
+    return config.device == "cuda" && iterated > 0 && DeviceGraph::Available();
   }
 
   // ---- update ----
@@ -394,7 +426,11 @@ struct Trainer::Impl {
     return batch;
   }
 
-  ChunkResult Gradients(const MiniBatch& batch, int chunk, const Tensor& signs, double lambda) {
+  // @param lambda  scalar; undefined: the penalty is reported and has no say
+  ChunkResult Gradients(const MiniBatch& batch,
+                        int chunk,
+                        const Tensor& signs,
+                        const Tensor& lambda) {
     const std::int64_t B = batch.obs.size(0);
     const auto [first, count] = Rows(B, chunk, chunks);
     const double share = double(count) / double(B);
@@ -436,7 +472,7 @@ struct Trainer::Impl {
       result.surrogate.push_back(share * surrogate.detach());
       result.value.push_back(share * critic_loss.detach());
     }
-    const bool penalise = some > 0 && lambda > 0;
+    const bool penalise = some > 0 && lambda.defined();
     const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
       std::vector<Tensor> leaves, flat;
       for (const Agent& a : agents) {
@@ -473,7 +509,8 @@ struct Trainer::Impl {
     }
     const PenaltyResult penalty = Penalty(method, input, config.penalty);
     const double weight_of_chunk = double(some) / double(TotalPenalised(B));
-    if (penalise) result.penalty = split(lambda * weight_of_chunk * penalty.surrogate, true, false);
+    if (penalise)
+      result.penalty = split(lambda * (weight_of_chunk * penalty.surrogate), true, false);
     result.penalty_value = weight_of_chunk * penalty.value;
     result.sigma = penalty.sigma;
     result.ok = penalty.ok;
@@ -503,11 +540,11 @@ struct Trainer::Impl {
     };
     for (std::size_t k = 0; k < agents.size(); ++k) {
       Agent& agent = agents[k];
-      agent.rate = AdaptedRate(agent.rate,
-                               sum(&ChunkResult::kl, k).to(at::kDouble),
-                               config.kl_target,
-                               config.min_rate,
-                               config.max_rate);
+      agent.rate.copy_(AdaptedRate(agent.rate,
+                                   sum(&ChunkResult::kl, k).to(at::kDouble),
+                                   config.kl_target,
+                                   config.min_rate,
+                                   config.max_rate));
       Tensor actor = sum(&ChunkResult::actor, k);
       actor = actor * ClipFactor(actor, config.gradient_clip);
       const Tensor penalty = sum(&ChunkResult::penalty, k);
@@ -536,7 +573,10 @@ struct Trainer::Impl {
     for (int m = 0; m < config.mini_batches; ++m) {
       batches.push_back(Gather(order.narrow(0, m * B, B), advantages));
     }
-    const double lambda = has_penalty ? weight.Lambda(iteration) : 0;
+    Tensor lambda;
+    if (has_penalty && weight.Lambda(iteration) > 0) {
+      lambda = at::full({}, weight.Lambda(iteration), options);
+    }
     std::vector<ChunkResult> results(chunks);
     for (int epoch = 0; epoch < config.epochs; ++epoch) {
       for (const MiniBatch& batch : batches) {
@@ -546,13 +586,66 @@ struct Trainer::Impl {
           signs =
               at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
         }
+        if (Records()) {
+          Replay(batch, signs, lambda);
+          continue;
+        }
         ForChunks(chunks, threads, [&](int chunk) {
           results[chunk] = Gradients(batch, chunk, signs, lambda);
         });
         Step(results);
       }
     }
-    return results;
+    return Records() ? recording.results : results;
+  }
+
+  // One optimiser step as it was recorded, and the memory it reads and writes.
+  struct Recording {
+    DeviceGraph graph;
+    MiniBatch batch;
+    Tensor signs, lambda;
+    std::vector<ChunkResult> results;
+  };
+  Recording recording;
+
+  void Replay(const MiniBatch& batch, const Tensor& signs, const Tensor& lambda) {
+    Recording& r = recording;
+    // with and without the penalty are different work
+    const bool fits = r.graph.recorded() && r.lambda.defined() == lambda.defined();
+    const auto put = [&](const Tensor& from, Tensor* to) {
+      if (!from.defined()) {
+        *to = Tensor();
+      } else if (fits) {
+        to->copy_(from);
+      } else {
+        *to = from.clone();
+      }
+    };
+    put(batch.obs, &r.batch.obs);
+    put(batch.critic_obs, &r.batch.critic_obs);
+    put(batch.action, &r.batch.action);
+    put(batch.mean, &r.batch.mean);
+    put(batch.value, &r.batch.value);
+    put(batch.logp, &r.batch.logp);
+    put(batch.advantage, &r.batch.advantage);
+    put(batch.target, &r.batch.target);
+    r.batch.budget.resize(1);
+    r.batch.gravity.resize(1);
+    r.batch.mode.resize(1);
+    put(batch.budget[0].P, &r.batch.budget[0].P);
+    put(batch.budget[0].Pi, &r.batch.budget[0].Pi);
+    put(batch.budget[0].ok, &r.batch.budget[0].ok);
+    put(batch.gravity[0], &r.batch.gravity[0]);
+    put(batch.mode[0], &r.batch.mode[0]);
+    put(signs, &r.signs);
+    put(lambda, &r.lambda);
+    if (!fits) {
+      r.graph.Record([&] {
+        r.results.assign(1, Gradients(r.batch, 0, r.signs, r.lambda));
+        Step(r.results);
+      });
+    }
+    r.graph.Replay();
   }
 
   // ---- report ----
@@ -631,6 +724,7 @@ Trainer::Trainer(const LearnConfig& config, VecEnv* env)
 Trainer::~Trainer() = default;
 
 int Trainer::iteration() const { return impl_->iteration; }
+void Trainer::MeasureStages(bool on) { impl_->measured = on; }
 const StageTimes& Trainer::last_times() const { return impl_->times; }
 
 IterationReport Trainer::Iterate() {
@@ -640,12 +734,17 @@ IterationReport Trainer::Iterate() {
   // draws depend on (seed, iteration) alone
   at::manual_seed(impl.config.seed * 0x9E3779B97F4A7C15u + std::uint64_t(impl.iteration));
   impl.Collect();
+  if (impl.measured) {
+    WaitForDevice();
+    impl.times.rollout = Since(start);
+  }
   const auto updating = Clock::now();
   const std::vector<ChunkResult> results = impl.Update();
   IterationReport report;
   report.scalars = impl.Report(results);  // waits for the device
   impl.times.update = Since(updating);
   ++impl.iteration;
+  ++impl.iterated;
   report.iteration = impl.iteration;
   report.iterations = impl.config.iterations;
   report.steps_per_s = double(impl.spec.num_envs) * impl.config.steps / Since(start);
@@ -711,6 +810,7 @@ Blobs Trainer::Save() const {
                           double(impl.weight.follows)};
   blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
   // the observation the next rollout begins with, and all that makes the ones after it
+  if (!impl.config.checkpoint_env) return blobs;
   blobs["env"] = impl.env->SaveState();
   const std::int64_t T = impl.config.steps;
   for (const auto& [name, buffer] : impl.Carried()) blobs[name] = BytesOf(buffer[T]);
@@ -750,6 +850,8 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   impl.weight.best_score = state[2];
   impl.weight.follows = static_cast<int>(state[3]);
   impl.iteration = std::atoi(blob("iteration").c_str());
+  // saved without its environment: all episodes start over
+  if (!blobs.contains("env")) return;
   const std::int64_t T = impl.config.steps;
   for (const auto& [name, buffer] : impl.Carried()) {
     Tensor last = buffer[T];
@@ -762,7 +864,10 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
 MlpNetwork Trainer::Policy() const {
   at::NoGradGuard no_tape;
   std::vector<Layers> layers;
-  for (const Agent& agent : impl_->agents) layers.push_back(impl_->LayersOf(agent));
+  for (const Agent& agent : impl_->agents) {
+    layers.push_back(impl_->LayersOf(agent));
+    layers.back().weight[0] = layers.back().weight[0].narrow(1, 0, impl_->spec.obs_dim);
+  }
   return ToMlpNetwork(layers);
 }
 

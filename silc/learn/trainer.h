@@ -14,11 +14,13 @@
 
 namespace silc {
 
-/// Where the time of an iteration went [s].
+/// Where the time of an iteration went [s]. On a GPU work is queued and env and policy are the
+/// host's time for that; the stages' own times need MeasureStages().
 struct StageTimes {
-  double env = 0;     // physics and task
-  double policy = 0;  // actors and critics while collecting
-  double update = 0;  // advantages, losses, penalty, optimiser
+  double env = 0;      // physics and task
+  double policy = 0;   // actors and critics while collecting
+  double rollout = 0;  // both, the device waited for; 0 unless measured
+  double update = 0;   // advantages, losses, penalty, optimiser, reading the report's numbers
 };
 
 /// PPO with one of the seven methods. Construction throws ConfigError when settings and environment
@@ -57,6 +59,8 @@ class Trainer {
 
   int iteration() const;  ///< finished
   const StageTimes& last_times() const;
+  /// Wait for the device between rollout and update, so that their times are theirs.
+  void MeasureStages(bool on);
 
  private:
   struct Impl;

@@ -59,7 +59,8 @@ class RandomEnv : public VecEnv {
     at::from_blob(to, from.sizes(), from.options()).copy_(from);
   }
   void Write(const ObservationView& view) {
-    Put(view.obs, obs_);
+    const std::int64_t stride = view.obs_stride > 0 ? view.obs_stride : kObs;
+    at::from_blob(view.obs, obs_.sizes(), {stride, 1}, obs_.options()).copy_(obs_);
     Put(view.critic_obs, critic_obs_);
     if (view.stiffness.mode == nullptr) return;
     Put(view.stiffness.mode, mode_);

@@ -684,7 +684,6 @@ class Compiler {
       const ContactConstants<double>& c = step.contact[i];
       LinkConstants<double>& link = step.link[c.link];
       if (link.num_contacts++ == 0) link.first_contact = i;
-      link.keep_frame = 1;
       const double reach = Eigen::Map<const Vector3d>(c.p_LC).norm() + c.radius + c.row.margin +
                            (c.box_corner ? Eigen::Map<const Vector3d>(c.direction).norm() : 0);
       link.contact_reach = std::max(link.contact_reach, reach);

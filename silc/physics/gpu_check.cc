@@ -240,7 +240,9 @@ void Bench(const BatchModel& model,
            double friction,
            const std::string& kernel,
            int refine) {
+  const bool sweep = std::getenv("SILC_CARVEOUT") != nullptr;
   for (const int robots : {4096, 16384, 65536}) {
+    if (sweep && robots == 16384) continue;
     CudaBatchOptions options;
     options.kernel = kernel;
     options.step.refine = refine;
@@ -354,10 +356,17 @@ int Main(int argc, char** argv) {
     }
     if (bench) Bench(model, crowd, m->nq, friction, kernels[0], 0);
     if (bench && friction == 0) {
-      for (const char* carveout : {"0", "15", "30", "50", "100"}) {
+      // shared memory for one to four blocks per multiprocessor; the rest is L1
+      for (const char* carveout : {"14", "27", "41", "54"}) {
         std::printf("# shared memory carve-out %s %%\n", carveout);
         setenv("SILC_CARVEOUT", carveout, 1);
-        Bench(model, crowd, m->nq, friction, kernels[0], 1);
+        for (const std::string& kernel : kernels) {
+          if (kernel.find("team4") != 0 || kernel.find("shared") != std::string::npos ||
+              kernel.find("profile") != std::string::npos) {
+            continue;
+          }
+          Bench(model, crowd, m->nq, friction, kernel, 1);
+        }
       }
       unsetenv("SILC_CARVEOUT");
     }

@@ -51,8 +51,19 @@ SILC_HD void AdvanceRobot(const StepModel<T>& model,
   for (int k = 0; k < substeps; ++k) {
     Step<Real>(model, robot, options, k, k + 1 == substeps, counts, work);
   }
-  if (!Work::Team::Leads()) return;
-  for (int u = 0; u < model.num_actuators; ++u) robot.previous_target[u] = robot.target[u];
+  using Team = typename Work::Team;
+  const auto read = [&](int b) {
+    const int u = model.link[b].actuator;
+    return u >= 0 ? robot.target[u] : zero;
+  };
+  auto walk = Team::Down(model);
+  Reader<Real, Team::kReadAhead> reader(read, walk.Peek());
+  while (walk.Next()) {
+    const Real target = reader.Take(read, walk.link, walk.Peek());
+    const int u = model.link[walk.link].actuator;
+    if (u >= 0) robot.previous_target[u] = target;
+  }
+  if (!Team::Leads()) return;
   for (int i = 0; i < model.num_pushes; ++i) {
     robot.wrench_steps[i] = Max(robot.wrench_steps[i] - Real(T(substeps)), zero);
   }
@@ -75,7 +86,14 @@ SILC_HD_NOINLINE void ComputeOutputs(
   // poses of all links; the mass and first moment of their subtrees in G
   LinkFrame<Real> frame = {};
   for (int b = 0; b < model.num_links; ++b) {
-    PlaceLink<Real>(model, robot, b, b - 1, work, &frame);
+    PlaceLink<Real>(model,
+                    robot,
+                    b,
+                    b - 1,
+                    robot.qpos[model.link[b].qpos],
+                    robot.qvel[model.link[b].dof],
+                    work,
+                    &frame);
     work.frame[b] = frame;
     const int k = 10 * b;
     RigidInertia<Real>& G = work.link[b].G;

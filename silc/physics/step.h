@@ -60,6 +60,14 @@ struct Column {
   int stride;
   SILC_HD Real& operator[](int i) const { return data[i]; }
 #endif
+  /// For values that are read once a step: on a GPU past the L1 cache, which the workspace needs.
+  SILC_HD Real Read(int i) const {
+#if defined(__CUDA_ARCH__) && defined(SILC_CUDA_LDCG)
+    return __ldcg(&(*this)[i]);
+#else
+    return (*this)[i];
+#endif
+  }
 };
 
 /// Everything of a robot that is not in StepModel. MuJoCo's layout of qpos and qvel.
@@ -107,7 +115,28 @@ struct LinkWork {
   // limit and friction-loss rows
   Real limit_D, limit_sign, limit_ref, friction_ref;
   Real constraint_force;
+  // what the balance of forces lacks at the solution, of the link alone and along its joint; see
+  // BalanceOf()
+  Spatial<Real> missing;
+  Real joint_missing;
 };
+
+/// Where the balance is kept: in place of f and tau when nobody asks for them any more. The fewer
+/// bytes of a robot are in use, the more of them a GPU's cache holds.
+template <class Real, class T>
+SILC_HD Spatial<Real>& BalanceOf(const StepModel<T>& model, LinkWork<Real>& w) {
+  return model.implicit_damping ? w.missing : w.f;
+}
+template <class Real, class T>
+SILC_HD Real& JointBalanceOf(const StepModel<T>& model, LinkWork<Real>& w) {
+  return model.implicit_damping ? w.joint_missing : w.tau;
+}
+
+/// Whether somebody asks for the acceleration of this link.
+template <class T>
+SILC_HD bool KeepsMotion(const LinkConstants<T>& link) {
+  return link.keep_frame || link.num_children > 1;
+}
 
 template <class Real>
 struct ContactWork {
@@ -121,6 +150,23 @@ struct ContactWork {
   Vec3<Real> force;     // on the link, in W
 };
 
+/// The rows of a link: contacts of a run, and whether the joint is at its limit in some lane. In
+/// one word, so that a pass over the links reads one.
+struct LinkRows {
+  unsigned bits;
+  SILC_HD static LinkRows Make(int first, int end, bool at_limit) {
+    return {static_cast<unsigned>(first) | static_cast<unsigned>(end) << 8 |
+            (at_limit ? 1u << 16 : 0u)};
+  }
+  SILC_HD int first() const { return static_cast<int>(bits & 0xff); }
+  SILC_HD int end() const { return static_cast<int>(bits >> 8 & 0xff); }
+  SILC_HD bool at_limit() const { return bits >> 16 != 0; }
+};
+
+/// Of a link or a contact.
+using Index = unsigned char;
+static_assert(kMaxLinks < 256 && kMaxContacts < 256);
+
 template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts, class Crew = Solo>
 struct Workspace {
   using Team = Crew;
@@ -132,13 +178,12 @@ struct Workspace {
   ContactWork<Real> contact[kContacts];
   MaskOf<Real> live[kLinks];
   int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
-  int first_active[kLinks], active_end[kLinks];
+  LinkRows rows[kLinks];
   // the thread's own links, parents before children, the trunk first: live in some lane, the others
-  int live_links[kLinks], num_live, live_trunk;
-  int idle_links[kLinks], num_idle, idle_trunk;
-  int all_links[kLinks];
-  int limit_links[kLinks], num_limits;  // links with the joint at its limit in some lane
-  unsigned char at_limit[kLinks];
+  Index live_links[kLinks], idle_links[kLinks], all_links[kLinks];
+  int num_live, live_trunk, num_idle, idle_trunk;
+  Index limit_links[kLinks];
+  int num_limits;       // links with the joint at its limit in some lane
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
@@ -176,6 +221,8 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
                        const RobotData<Real>& robot,
                        int b,
                        int held,
+                       Real position,
+                       Real qd,
                        Work& work,
                        LinkFrame<Real>* at) {
   const Real zero(0);
@@ -228,7 +275,7 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
     }
   }
   LinkWork<Real>& w = work.link[b];
-  const Real q = robot.qpos[link.qpos] - Real(link.q0), qd = robot.qvel[link.dof];
+  const Real q = position - Real(link.q0);
   if (link.joint == JointKind::kHinge) {
     Real s, c;
     SinCos(q, &s, &c);
@@ -251,55 +298,219 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
   frame.bias = frame.bias + CrossMotion(frame.v, joint_v);
 }
 
-/// (D2) Poses, velocities, bias forces and servo torques, root to leaves.
+/// What a link reads of the robot's memory. Read at once and ahead of its use: on a GPU every read
+/// is a wait of hundreds of cycles.
+template <class Real>
+struct LinkInputs {
+  Real q, qd, armature, target, previous_target, kp, kd, feedforward;
+  Real inertia[10];
+};
+template <class Real, class T>
+SILC_HD LinkInputs<Real> ReadLink(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
+  const LinkConstants<T>& link = model.link[b];
+  LinkInputs<Real> in;
+  in.q = robot.qpos.Read(link.qpos);
+  in.qd = robot.qvel.Read(link.dof);
+  in.armature = robot.armature.Read(b);
+  if (link.actuator >= 0) {
+    const int u = link.actuator;
+    in.target = robot.target.Read(u);
+    in.previous_target = robot.previous_target.Read(u);
+    in.kp = robot.kp.Read(u);
+    in.kd = robot.kd.Read(u);
+    in.feedforward = robot.feedforward.Read(u);
+  }
+  SILC_UNROLL
+  for (int i = 0; i < 10; ++i) in.inertia[i] = robot.inertia.Read(10 * b + i);
+  return in;
+}
+
+/// (D8) The row of a joint at its limit, and the reference of friction loss.
+template <class Real, class Work, class T>
+SILC_HD bool FindLimit(
+    const StepModel<T>& model, int b, Real q, Real qd, MaskOf<Real> awake, Work& work) {
+  const Real zero(0), one(1);
+  const LinkConstants<T>& link = model.link[b];
+  LinkWork<Real>& w = work.link[b];
+  if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * qd;
+  if (!link.limited) return false;
+  const Real above = q - Real(link.low), below = Real(link.high) - q;
+  const Real pos = Min(above, below) - Real(link.limit.margin);
+  const MaskOf<Real> at_limit = awake & (pos < zero);
+  if (!Any(at_limit)) return false;
+  const Real sign = Select(above < below, one, -one);
+  const Real imp = Impedance<Real>(link.limit, pos);
+  w.limit_sign = sign;
+  w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
+  w.limit_ref = -Real(link.limit.B) * sign * qd - Real(link.limit.K) * imp * pos;
+  work.limit_links[work.num_limits++] = static_cast<Index>(b);
+  return true;
+}
+
+/// The point O of a tree in W, its velocity, and the factor on friction.
+template <class Real>
+struct Ground {
+  Vec3<Real> p_WO, v_WO;
+  Real friction;
+};
+template <class Real, class T>
+SILC_HD Ground<Real> ReadGround(const StepModel<T>& model, const RobotData<Real>& robot, int b) {
+  const Real zero(0);
+  const LinkConstants<T>& root = model.link[b];
+  if (root.joint == JointKind::kFree) {
+    return {{robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]},
+            {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]},
+            robot.friction_scale[0]};
+  }
+  return {{Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])},
+          {zero, zero, zero},
+          robot.friction_scale[0]};
+}
+
+/// (D6) Points of a link's spheres, capsules and boxes below their plane's margin, with frame,
+/// regulariser and reference acceleration. Adds those that touch in some lane.
+template <class Real, class Work, class T>
+SILC_HD void FindContacts(const StepModel<T>& model,
+                          int b,
+                          const LinkFrame<Real>& frame,
+                          const Ground<Real>& ground,
+                          MaskOf<Real> awake,
+                          Work& work) {
+  const Real zero(0), one(1), friction = ground.friction;
+  const LinkConstants<T>& link = model.link[b];
+  const Vec3<Real> p_WL = ground.p_WO + frame.p, v_WO = ground.v_WO;
+  int n = work.num_active;
+  for (int i = link.first_contact; i < link.first_contact + link.num_contacts; ++i) {
+    const ContactConstants<T>& point = model.contact[i];
+    const Vec3<Real> normal = {Real(point.n[0]), Real(point.n[1]), Real(point.n[2])};
+    const Real height = Dot(normal, p_WL) - Real(point.offset);
+    if (i == link.first_contact && !Any(height < Real(link.contact_reach))) break;
+
+    const Vec3<Real> direction =
+        Rotate(frame.R, point.direction[0], point.direction[1], point.direction[2]);
+    Vec3<Real> arm = Rotate(frame.R, point.p_LC[0], point.p_LC[1], point.p_LC[2]);
+    if (point.box_corner) {
+      const MaskOf<Real> up = Dot(normal, direction) > zero;
+      arm = arm + Select<Real>(up, -direction, direction);
+    }
+    const Real dist = height + Dot(normal, arm) - Real(point.radius);
+    const MaskOf<Real> touching = awake & (dist < Real(point.row.margin));
+    if (!Any(touching)) continue;
+
+    ContactWork<Real>& c = work.contact[n];
+    c.link = b;
+    c.id = i;
+    c.upright = point.upright;
+    c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
+
+    Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
+    Vec3<Real> t2 = {Real(point.t2[0]), Real(point.t2[1]), Real(point.t2[2])};
+    if (point.along_axis) {
+      // the capsule's axis laid into the plane, unless it stands on its end
+      const Vec3<Real> flat = direction - normal * Dot(normal, direction);
+      const Real length2 = Dot(flat, flat);
+      const MaskOf<Real> defined = length2 > Real(T(1e-12));
+      const Real scale = one / Sqrt(Select(defined, length2, one));
+      t1 = Select<Real>(defined, flat * scale, t1);
+      t2 = Cross(normal, t1);
+    }
+    const Real mu1 = Real(point.mu1) * friction, mu2 = Real(point.mu2) * friction;
+    t1 = t1 * mu1;
+    t2 = t2 * mu2;
+    c.mu1 = mu1;
+    c.mu2 = mu2;
+    c.n = normal;
+    c.t1 = t1;
+    c.t2 = t2;
+
+    // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
+    // row
+    const Real pos = dist - Real(point.row.margin);
+    const Real imp = Impedance<Real>(point.row, pos);
+    const Real slack = (one - imp) * Real(point.invweight);
+    Real D;
+    if (point.frictionless) {
+      D = Real(T(0.25)) * imp / Max(slack, Real(T(1e-15)) * imp);
+    } else {
+      const Real mu2_reg = mu1 * mu1 * Real(T(2) / point.impratio);
+      D = imp / (mu2_reg * slack * (one + mu1 * mu1));
+    }
+    c.D = Select(touching, D, zero);
+
+    const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
+    const Real B(point.row.B);
+    c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
+    c.ref[1] = -B * Dot(t1, v);
+    c.ref[2] = -B * Dot(t2, v);
+    ++n;
+  }
+  work.num_active = n;
+}
+
+/// (D2) Poses, velocities, bias forces, servo torques, limits and contacts, root to leaves.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
                                  const RobotData<Real>& robot,
                                  int substep,
                                  Work& work) {
-  const Real zero(0);
-  const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
   using Team = typename Work::Team;
+  const Real zero(0);
+  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
+  const MaskOf<Real> delayed = Real(T(substep)) < robot.delay[0];
   LinkFrame<Real> frame = {};  // carried down a chain
-  int held = -1;
-  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+  int held = -1, root = -1;
+  Ground<Real> ground = {};
+  work.num_limits = 0;
+  work.num_active = 0;
+  const auto read = [&](int b) { return ReadLink(model, robot, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkInputs<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    PlaceLink<Real>(model, robot, b, held, work, &frame);
+    const LinkInputs<Real> in = reader.Take(read, b, walk.Peek());
+    PlaceLink<Real>(model, robot, b, held, in.q, in.qd, work, &frame);
     Team::PutFrame(b, frame);
     w.tau = zero;
-    w.damping = Real(link.damping);
-    w.diagonal = robot.armature[b];
+    if (model.implicit_damping) w.damping = Real(link.damping);
+    w.diagonal = in.armature;
+    bool at_limit = false;
     if (link.joint != JointKind::kFree) {
-      const Real q = robot.qpos[link.qpos], qd = robot.qvel[link.dof];
       // passive forces, and the servo (S1)
-      w.tau = Real(link.stiffness) * (Real(link.spring_ref) - q) - Real(link.damping) * qd;
+      w.tau = Real(link.stiffness) * (Real(link.spring_ref) - in.q) - Real(link.damping) * in.qd;
       if (link.actuator >= 0) {
         const int u = link.actuator;
         const Real low(model.actuator[u].low), high(model.actuator[u].high);
-        const Real target = Select(delayed, robot.previous_target[u], robot.target[u]);
-        const Real kd = robot.kd[u];
-        const Real wish = robot.kp[u] * (target - q) - kd * qd + robot.feedforward[u];
+        const Real target = Select(delayed, in.previous_target, in.target);
+        const Real wish = in.kp * (target - in.q) - in.kd * in.qd + in.feedforward;
         const Real torque = Clamp(wish, low, high);
         robot.torque[u] = torque;
         w.tau = w.tau + torque;
         // a saturated servo does not answer to velocity
         if (model.implicit_kd) {
-          w.damping = w.damping + Select((low < wish) & (wish < high), kd, zero);
+          w.damping = w.damping + Select((low < wish) & (wish < high), in.kd, zero);
         }
       }
+      at_limit = FindLimit<Real>(model, b, in.q, in.qd, awake, work);
     }
     if (link.keep_frame) work.frame[b] = frame;
+    const int first_contact = work.num_active;
+    if (link.num_contacts > 0) {
+      if (link.root != root) {
+        root = link.root;
+        ground = ReadGround(model, robot, root);
+      }
+      FindContacts<Real>(model, b, frame, ground, awake, work);
+    }
+    work.rows[b] = LinkRows::Make(first_contact, work.num_active, at_limit);
 
     // inertia about O in world axes, and the force that `bias` takes
-    const int k = 10 * b;
-    const Real m = robot.inertia[k];
-    const Vec3<Real> c = frame.p + frame.R.col[0] * robot.inertia[k + 1] +
-                         frame.R.col[1] * robot.inertia[k + 2] +
-                         frame.R.col[2] * robot.inertia[k + 3];
-    const Real Ixx = robot.inertia[k + 4], Iyy = robot.inertia[k + 5], Izz = robot.inertia[k + 6],
-               Ixy = robot.inertia[k + 7], Ixz = robot.inertia[k + 8], Iyz = robot.inertia[k + 9];
+    const Real m = in.inertia[0];
+    const Vec3<Real> c = frame.p + frame.R.col[0] * in.inertia[1] + frame.R.col[1] * in.inertia[2] +
+                         frame.R.col[2] * in.inertia[3];
+    const Real Ixx = in.inertia[4], Iyy = in.inertia[5], Izz = in.inertia[6], Ixy = in.inertia[7],
+               Ixz = in.inertia[8], Iyz = in.inertia[9];
     const Vec3<Real>&x = frame.R.col[0], &y = frame.R.col[1], &z = frame.R.col[2];
     const Vec3<Real> Rx = x * Ixx + y * Ixy + z * Ixz;  // columns of R I
     const Vec3<Real> Ry = x * Ixy + y * Iyy + z * Iyz;
@@ -341,135 +552,6 @@ SILC_HD_NOINLINE void Kinematics(const StepModel<T>& model,
   }
 }
 
-/// (D6) Points of spheres, capsules and boxes below their plane's margin, with frame, regulariser
-/// and reference acceleration. Keeps those that touch in some lane.
-template <class Real, class Work, class T>
-SILC_HD_NOINLINE void FindContacts(const StepModel<T>& model,
-                                   const RobotData<Real>& robot,
-                                   Work& work) {
-  const Real zero(0), one(1);
-  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  using Team = typename Work::Team;
-  int n = 0;
-  for (int own = 0; own < Team::NumOwn(model); ++own) {
-    const int b = Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    work.first_active[b] = n;
-    work.active_end[b] = n;
-    if (link.num_contacts == 0) continue;
-    const LinkFrame<Real>& frame = work.frame[b];
-
-    // O in W and its velocity
-    const LinkConstants<T>& root = model.link[link.root];
-    Vec3<Real> p_WO, v_WO;
-    if (root.joint == JointKind::kFree) {
-      p_WO = {robot.qpos[root.qpos], robot.qpos[root.qpos + 1], robot.qpos[root.qpos + 2]};
-      v_WO = {robot.qvel[root.dof], robot.qvel[root.dof + 1], robot.qvel[root.dof + 2]};
-    } else {
-      p_WO = {Real(root.p_PL[0]), Real(root.p_PL[1]), Real(root.p_PL[2])};
-      v_WO = {zero, zero, zero};
-    }
-    const Vec3<Real> p_WL = p_WO + frame.p;
-
-    for (int i = link.first_contact; i < link.first_contact + link.num_contacts; ++i) {
-      const ContactConstants<T>& point = model.contact[i];
-      const Vec3<Real> normal = {Real(point.n[0]), Real(point.n[1]), Real(point.n[2])};
-      const Real height = Dot(normal, p_WL) - Real(point.offset);
-      if (i == link.first_contact && !Any(height < Real(link.contact_reach))) break;
-
-      const Vec3<Real> direction =
-          Rotate(frame.R, point.direction[0], point.direction[1], point.direction[2]);
-      Vec3<Real> arm = Rotate(frame.R, point.p_LC[0], point.p_LC[1], point.p_LC[2]);
-      if (point.box_corner) {
-        const MaskOf<Real> up = Dot(normal, direction) > zero;
-        arm = arm + Select<Real>(up, -direction, direction);
-      }
-      const Real dist = height + Dot(normal, arm) - Real(point.radius);
-      const MaskOf<Real> touching = awake & (dist < Real(point.row.margin));
-      if (!Any(touching)) continue;
-
-      ContactWork<Real>& c = work.contact[n];
-      c.link = b;
-      c.id = i;
-      c.upright = point.upright;
-      c.r = frame.p + arm - normal * (Real(point.radius) + Real(T(0.5)) * dist);
-
-      Vec3<Real> t1 = {Real(point.t1[0]), Real(point.t1[1]), Real(point.t1[2])};
-      Vec3<Real> t2 = {Real(point.t2[0]), Real(point.t2[1]), Real(point.t2[2])};
-      if (point.along_axis) {
-        // the capsule's axis laid into the plane, unless it stands on its end
-        const Vec3<Real> flat = direction - normal * Dot(normal, direction);
-        const Real length2 = Dot(flat, flat);
-        const MaskOf<Real> defined = length2 > Real(T(1e-12));
-        const Real scale = one / Sqrt(Select(defined, length2, one));
-        t1 = Select<Real>(defined, flat * scale, t1);
-        t2 = Cross(normal, t1);
-      }
-      const Real scale = robot.friction_scale[0];
-      const Real mu1 = Real(point.mu1) * scale, mu2 = Real(point.mu2) * scale;
-      t1 = t1 * mu1;
-      t2 = t2 * mu2;
-      c.mu1 = mu1;
-      c.mu2 = mu2;
-      c.n = normal;
-      c.t1 = t1;
-      c.t2 = t2;
-
-      // regulariser of one pyramid edge; a frictionless contact is four equal edges that share its
-      // row
-      const Real pos = dist - Real(point.row.margin);
-      const Real imp = Impedance<Real>(point.row, pos);
-      const Real slack = (one - imp) * Real(point.invweight);
-      Real D;
-      if (point.frictionless) {
-        D = Real(T(0.25)) * imp / Max(slack, Real(T(1e-15)) * imp);
-      } else {
-        const Real mu2_reg = mu1 * mu1 * Real(T(2) / point.impratio);
-        D = imp / (mu2_reg * slack * (one + mu1 * mu1));
-      }
-      c.D = Select(touching, D, zero);
-
-      const Vec3<Real> v = v_WO + AtPoint(frame.v, c.r);
-      const Real B(point.row.B);
-      c.ref[0] = -B * Dot(normal, v) - Real(point.row.K) * imp * pos;
-      c.ref[1] = -B * Dot(t1, v);
-      c.ref[2] = -B * Dot(t2, v);
-      ++n;
-    }
-    work.active_end[b] = n;
-  }
-  work.num_active = n;
-}
-
-/// (D8) Rows of joints at their limits, and the reference of friction loss.
-template <class Real, class Work, class T>
-SILC_HD void FindLimits(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
-  const Real zero(0), one(1);
-  const MaskOf<Real> awake = Not(robot.fault[0] > zero);
-  work.num_limits = 0;
-  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
-    const int b = Work::Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    LinkWork<Real>& w = work.link[b];
-    work.at_limit[b] = 0;
-    if (link.friction > 0) w.friction_ref = -Real(link.friction_B) * robot.qvel[link.dof];
-    if (!link.limited) continue;
-    const Real q = robot.qpos[link.qpos];
-    const Real above = q - Real(link.low), below = Real(link.high) - q;
-    const Real pos = Min(above, below) - Real(link.limit.margin);
-    const MaskOf<Real> at_limit = awake & (pos < zero);
-    if (!Any(at_limit)) continue;
-    const Real sign = Select(above < below, one, -one);
-    const Real imp = Impedance<Real>(link.limit, pos);
-    w.limit_sign = sign;
-    w.limit_D = Select(at_limit, imp / ((one - imp) * Real(link.invweight)), zero);
-    w.limit_ref =
-        -Real(link.limit.B) * sign * robot.qvel[link.dof] - Real(link.limit.K) * imp * pos;
-    work.at_limit[b] = 1;
-    work.limit_links[work.num_limits++] = b;
-  }
-}
-
 /// Marks the links with a row that can push back somewhere in their subtree, per lane.
 template <class Real, class Work, class T>
 SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, Work& work) {
@@ -480,8 +562,9 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
     const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
-    if (work.at_limit[b]) live = live | (work.link[b].limit_D > zero);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    const LinkRows rows = work.rows[b];
+    if (rows.at_limit()) live = live | (work.link[b].limit_D > zero);
+    for (int k = rows.first(); k < rows.end(); ++k) {
       live = live | (work.contact[k].D > zero);
     }
     for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
@@ -495,12 +578,12 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
   for (int own = 0; own < Team::NumOwn(model); ++own) {
     const int b = Team::Own(own);
     const bool trunk = own < Team::NumTrunk();
-    work.all_links[own] = b;
+    work.all_links[own] = static_cast<Index>(b);
     if (Any(work.live[b])) {
-      work.live_links[work.num_live++] = b;
+      work.live_links[work.num_live++] = static_cast<Index>(b);
       work.live_trunk += trunk;
     } else {
-      work.idle_links[work.num_idle++] = b;
+      work.idle_links[work.num_idle++] = static_cast<Index>(b);
       work.idle_trunk += trunk;
     }
   }
@@ -544,30 +627,61 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
   p->ang = p->ang - Cross(c.r, g);
 }
 
+/// What an elimination reads of a link, and what a pass down the eliminated tree reads; ahead of
+/// their use where Team::kReadAhead.
+template <class Real>
+struct LinkTerms {
+  Spatial<Real> S;
+  RigidInertia<Real> G;
+  Spatial<Real> f;
+  Real tau, diagonal, x;
+  LinkRows rows;
+};
+template <class Real, class Work>
+SILC_HD LinkTerms<Real> ReadTerms(const Work& work, int b) {
+  const LinkWork<Real>& w = work.link[b];
+  return {w.S, w.G, w.f, w.tau, w.diagonal, w.x, work.rows[b]};
+}
+template <class Real>
+struct LinkFactor {
+  Spatial<Real> S, U;
+  Real D, inv_D, u, x;
+  MaskOf<Real> live;
+  LinkRows rows;
+};
+template <class Real, class Work>
+SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
+  const LinkWork<Real>& w = work.link[b];
+  return {w.S, w.U, w.D, w.inv_D, w.u, w.x, work.live[b], work.rows[b]};
+}
+
 /// (D4) Eliminates joints from the leaves to the root for the links in `list` (parents first, the
 /// `trunk` ones before the others, and every child of a listed link is listed or already
 /// eliminated). One function for all uses: the same machine code gives the same bits, on which the
 /// independence of lanes rests.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Eliminate(
-    const StepModel<T>& model, Stage stage, const int* list, int count, int trunk, Work& work) {
+    const StepModel<T>& model, Stage stage, const Index* list, int count, int trunk, Work& work) {
   using Team = typename Work::Team;
   const Real zero(0), one(1);
   ArticulatedInertia<Real> A;
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
+  const auto read = [&](int b) { return ReadTerms<Real>(work, b); };
+  Reader<LinkTerms<Real>, Team::kReadAhead> reader(read, count > 0 ? list[count - 1] : -1);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
+    const LinkTerms<Real> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
     if (link.num_children == 1 && carried == link.first_child) {
-      AddTo(&A, w.G);
-      p = p + w.f;
+      AddTo(&A, own.G);
+      p = p + own.f;
     } else {
-      A = Widen(w.G);
-      p = w.f;
+      A = Widen(own.G);
+      p = own.f;
       for (int child = link.first_child; child >= 0; child = model.link[child].next_sibling) {
         if (Team::Remote(child)) {
           Team::AddPort(child, &A, &p);
@@ -578,13 +692,13 @@ SILC_HD_NOINLINE void Eliminate(
       }
     }
 
-    Real diagonal = w.diagonal, tau = w.tau;
+    Real diagonal = own.diagonal, tau = own.tau;
     if (stage == Stage::kNewton) {
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = own.rows.first(); k < own.rows.end(); ++k) {
         AddContactRows(work.contact[k], &A, &p);
       }
-      if (work.at_limit[b]) {
-        const MaskOf<Real> on = w.limit_sign * w.x < w.limit_ref;
+      if (own.rows.at_limit()) {
+        const MaskOf<Real> on = w.limit_sign * own.x < w.limit_ref;
         const Real D = Select(on, w.limit_D, zero);
         diagonal += D;
         tau += D * w.limit_ref * w.limit_sign;
@@ -592,13 +706,13 @@ SILC_HD_NOINLINE void Eliminate(
       if (link.friction > 0) {
         // quadratic while |jar| < R f, then the force stays at ±f
         const Real D(link.friction_D), f(link.friction);
-        const Real jar = w.x - w.friction_ref;
+        const Real jar = own.x - w.friction_ref;
         const MaskOf<Real> inside = Abs(jar) * D < f;
         diagonal += Select(inside, D, zero);
         tau += Select(inside, D * w.friction_ref, Select(jar < zero, f, -f));
       }
     } else if (stage == Stage::kDamped) {
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = own.rows.first(); k < own.rows.end(); ++k) {
         const ContactWork<Real>& c = work.contact[k];
         p.lin = p.lin - c.force;
         p.ang = p.ang - Cross(c.r, c.force);
@@ -619,10 +733,10 @@ SILC_HD_NOINLINE void Eliminate(
       carried = -1;
       continue;
     }
-    const Spatial<Real> U = A * w.S;
-    const Real D = Dot(w.S, U) + diagonal;
+    const Spatial<Real> U = A * own.S;
+    const Real D = Dot(own.S, U) + diagonal;
     const Real inv_D = one / D;
-    const Real u = (tau - Dot(w.S, p)) * inv_D;
+    const Real u = (tau - Dot(own.S, p)) * inv_D;
     w.U = U;
     w.D = D;
     w.inv_D = inv_D;
@@ -707,7 +821,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   using Mask = MaskOf<Real>;
   using Team = typename Work::Team;
   const Real zero(0), one(1), tiny(T(1e-30));
-  const int* live = work.live_links;
+  const Index* live = work.live_links;
   const int num_live = work.num_live;
 
   // start from the last step's acceleration
@@ -732,7 +846,8 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       motion.a = motion.a + w.S * w.x;
     }
     KeepMotion<Real>(model, b, motion, work);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    const LinkRows rows = work.rows[b];
+    for (int k = rows.first(); k < rows.end(); ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);
     }
   }
@@ -745,25 +860,29 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     Real dHd = zero;  // (target − iterate)ᵀ H (target − iterate), from the factor
     RowSums<Real> sums = {zero, zero, zero, zero, Mask(false)};
     held = -1;
-    for (auto walk = Team::Down(live, num_live, work.live_trunk); walk.Next(); held = walk.link) {
+    const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+    auto walk = Team::Down(live, num_live, work.live_trunk);
+    Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+    for (; walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
+      const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
-        dHd += Select(work.live[b], Dot(d, work.A[b] * d), zero);
+        dHd += Select(factor.live, Dot(d, work.A[b] * d), zero);
       } else {
         motion = ParentMotion<Real>(model, b, held, motion, work);
-        const Real x = w.x, answer = w.u - w.inv_D * Dot(w.U, motion.a);
-        const Real x_new = w.u - w.inv_D * Dot(w.U, motion.a_new);
-        const Real miss = answer - x;
-        dHd += Select(work.live[b], miss * miss * w.D, zero);
-        motion.a = motion.a + w.S * x;
-        motion.a_new = motion.a_new + w.S * x_new;
+        const Real answer = factor.u - factor.inv_D * Dot(factor.U, motion.a);
+        const Real x_new = factor.u - factor.inv_D * Dot(factor.U, motion.a_new);
+        const Real miss = answer - factor.x;
+        dHd += Select(factor.live, miss * miss * factor.D, zero);
+        motion.a = motion.a + factor.S * factor.x;
+        motion.a_new = motion.a_new + factor.S * x_new;
         w.x_new = x_new;
       }
       KeepMotion<Real>(model, b, motion, work);
-      for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+      for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
         ContactWork<Real>& c = work.contact[k];
         ContactRows(c, motion.a_new, c.e_new);
         sums.Add(c.D, c.e[0] + c.e[1], c.e_new[0] + c.e_new[1]);
@@ -899,58 +1018,99 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
   }
 }
 
-/// Forces of the rows at the solution.
-template <class Real, class Work, class T>
-SILC_HD void ConstraintForces(const StepModel<T>& model, Work& work) {
+/// Force of a contact on its link, at the solution.
+template <class Real>
+SILC_HD void ContactForce(ContactWork<Real>* contact) {
   const Real zero(0);
-  for (int k = 0; k < work.num_active; ++k) {
-    ContactWork<Real>& c = work.contact[k];
-    const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
-    const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
-    Vec3<Real> force;
-    if (c.upright) {
-      force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
-    } else {
-      force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
-    }
-    const MaskOf<Real> touching = c.D > zero;
-    const Vec3<Real> none = {zero, zero, zero};
-    c.force = Select<Real>(touching, force, none);
+  ContactWork<Real>& c = *contact;
+  const Real f0 = -c.D * Min(c.e[0] + c.e[1], zero), f1 = -c.D * Min(c.e[0] - c.e[1], zero);
+  const Real f2 = -c.D * Min(c.e[0] + c.e[2], zero), f3 = -c.D * Min(c.e[0] - c.e[2], zero);
+  Vec3<Real> force;
+  if (c.upright) {
+    force = {-c.mu2 * (f2 - f3), c.mu1 * (f0 - f1), f0 + f1 + f2 + f3};
+  } else {
+    force = c.n * (f0 + f1 + f2 + f3) + c.t1 * (f0 - f1) + c.t2 * (f2 - f3);
   }
-  for (int own = 0; own < Work::Team::NumOwn(model); ++own) {
-    const int b = Work::Team::Own(own);
-    const LinkConstants<T>& link = model.link[b];
-    LinkWork<Real>& w = work.link[b];
-    Real force = zero;
-    if (work.at_limit[b]) {
-      const Real jar = w.limit_sign * w.x - w.limit_ref;
-      force = -w.limit_sign * w.limit_D * Min(jar, zero);
-    }
-    if (link.friction > 0) {
-      const Real f(link.friction);
-      force = force - Clamp(Real(link.friction_D) * (w.x - w.friction_ref), -f, f);
-    }
-    w.constraint_force = force;
+  const Vec3<Real> none = {zero, zero, zero};
+  c.force = Select<Real>(c.D > zero, force, none);
+}
+
+/// Force of a joint's limit and friction loss, at acceleration x.
+template <class Real, class Work, class T>
+SILC_HD Real JointForce(const StepModel<T>& model, int b, LinkRows rows, Real x, const Work& work) {
+  const LinkConstants<T>& link = model.link[b];
+  const LinkWork<Real>& w = work.link[b];
+  const Real zero(0);
+  Real force = zero;
+  if (rows.at_limit()) {
+    force = -w.limit_sign * w.limit_D * Min(w.limit_sign * x - w.limit_ref, zero);
   }
+  if (link.friction > 0) {
+    const Real f(link.friction);
+    force = force - Clamp(Real(link.friction_D) * (x - w.friction_ref), -f, f);
+  }
+  return force;
 }
 
 /// Acceleration of the links from root to leaves, all joints: in lanes where a link is live the
-/// iterate of Newton's method, elsewhere the joint's answer to its parent.
+/// iterate of Newton's method, elsewhere the joint's answer to its parent. With the forces of the
+/// rows and, if `balance`, what is missing to the balance of forces.
 template <class Real, class Work, class T>
-SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work& work) {
-  const MaskOf<Real> never = MaskOf<Real>(false);
+SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& work) {
+  using Team = typename Work::Team;
+  Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
+  int held = -1;
+  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
+    const int b = walk.link;
+    LinkWork<Real>& w = work.link[b];
+    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+    const MaskOf<Real> live = factor.live;
+    const bool is_free = model.link[b].joint == JointKind::kFree;
+    if (is_free) {
+      motion.a = Select<Real>(live, w.a, w.a_new);
+    } else {
+      motion = ParentMotion<Real>(model, b, held, motion, work);
+      const Real x = Select(live, factor.x, factor.u - factor.inv_D * Dot(factor.U, motion.a));
+      motion.a = motion.a + factor.S * x;
+      const Real force = JointForce<Real>(model, b, factor.rows, x, work);
+      if (model.implicit_damping) w.constraint_force = force;
+      w.x = x;
+      if (balance) JointBalanceOf(model, w) = w.tau + force - w.diagonal * x;
+    }
+    if (KeepsMotion(model.link[b])) w.a = motion.a;
+    Team::PutMotion(b, motion.a);
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
+      ContactForce(&work.contact[k]);
+    }
+    if (!balance) continue;
+    Spatial<Real> missing = w.f + w.G * motion.a;
+    if (is_free) missing = missing + motion.a * w.diagonal;
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
+      const ContactWork<Real>& c = work.contact[k];
+      missing.lin = missing.lin - c.force;
+      missing.ang = missing.ang - Cross(c.r, c.force);
+    }
+    BalanceOf(model, w) = missing;
+  }
+}
+
+/// The same after an elimination of all links (Stage::kDamped).
+template <class Real, class Work, class T>
+SILC_HD_NOINLINE void AccelerateDamped(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
   for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const MaskOf<Real> live = all_idle ? never : work.live[b];
     if (model.link[b].joint == JointKind::kFree) {
-      motion.a = Select<Real>(live, w.a, w.a_new);
+      motion.a = w.a_new;
     } else {
       motion = ParentMotion<Real>(model, b, held, motion, work);
-      w.x = Select(live, w.x, w.u - w.inv_D * Dot(w.U, motion.a));
+      w.x = w.u - w.inv_D * Dot(w.U, motion.a);
       motion.a = motion.a + w.S * w.x;
     }
     w.a = motion.a;
@@ -964,14 +1124,25 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool all_idle, Work&
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
+  struct Terms {
+    Spatial<Real> missing, S, U;
+    Real joint_missing, inv_D;
+  };
+  const auto read_terms = [&](int b) {
+    LinkWork<Real>& w = work.link[b];
+    return Terms{BalanceOf(model, w), w.S, w.U, JointBalanceOf(model, w), w.inv_D};
+  };
   Spatial<Real> p = ZeroSpatial<Real>();
   int carried = -1;  // the link whose p is still at hand
-  for (auto walk = Team::Up(model); walk.Next();) {
-    const int b = walk.link;
+  auto up = Team::Up(model);
+  Reader<Terms, Team::kReadAhead> terms_reader(read_terms, up.Peek());
+  while (up.Next()) {
+    const int b = up.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    // what is missing to the balance of forces, of the link and of all it carries
-    Spatial<Real> missing = w.f + w.G * w.a;
+    const Terms terms = terms_reader.Take(read_terms, b, up.Peek());
+    // of the link and of all it carries
+    Spatial<Real> missing = terms.missing;
     if (link.num_children == 1 && carried == link.first_child) {
       missing = missing + p;
     } else {
@@ -980,19 +1151,14 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
             missing + (Team::Remote(child) ? Team::template Force<Real>(child) : work.p[child]);
       }
     }
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
-      const ContactWork<Real>& c = work.contact[k];
-      missing.lin = missing.lin - c.force;
-      missing.ang = missing.ang - Cross(c.r, c.force);
-    }
     carried = b;
     if (link.joint == JointKind::kFree) {
-      missing = missing + w.a * w.diagonal;
       w.a_new = Solve(work.A[b], Spatial<Real>{-missing.ang, -missing.lin});
       continue;
     }
-    w.u = (w.tau + w.constraint_force - w.diagonal * w.x - Dot(w.S, missing)) * w.inv_D;
-    p = missing + w.U * w.u;
+    const Real u = (terms.joint_missing - Dot(terms.S, missing)) * terms.inv_D;
+    w.u = u;
+    p = missing + terms.U * u;
     if (link.parent < 0) continue;
     if (Team::Remote(b)) {
       Team::PutForce(b, p);
@@ -1002,23 +1168,30 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   }
   Motion<Real> motion = {ZeroSpatial<Real>(), ZeroSpatial<Real>()};
   int held = -1;
-  for (auto walk = Team::Down(model); walk.Next(); held = walk.link) {
+  const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
+  auto walk = Team::Down(model);
+  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
+    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
       motion = ParentMotion<Real>(model, b, held, motion, work);
-      const Real dx = w.u - w.inv_D * Dot(w.U, motion.a_new);
-      const Real x = Select(work.solved, w.x + dx, w.x);
-      motion.a_new = motion.a_new + w.S * dx;
-      motion.a = motion.a + w.S * x;
+      const Real dx = factor.u - factor.inv_D * Dot(factor.U, motion.a_new);
+      const Real x = Select(work.solved, factor.x + dx, factor.x);
+      motion.a_new = motion.a_new + factor.S * dx;
+      motion.a = motion.a + factor.S * x;
       w.x = x;
+      if (model.implicit_damping)
+        w.constraint_force = JointForce<Real>(model, b, factor.rows, x, work);
     }
-    w.a = motion.a;
+    if (KeepsMotion(model.link[b])) w.a = motion.a;
     KeepMotion<Real>(model, b, motion, work);
-    for (int k = work.first_active[b]; k < work.active_end[b]; ++k) {
+    for (int k = factor.rows.first(); k < factor.rows.end(); ++k) {
       ContactRows(work.contact[k], motion.a, work.contact[k].e);
+      ContactForce(&work.contact[k]);
     }
   }
 }
@@ -1034,8 +1207,6 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   StageClock clock(counts);
   Kinematics<Real>(model, robot, substep, work);
   clock.Charge(kStageKinematics);
-  FindContacts<Real>(model, robot, work);
-  FindLimits<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work.idle_trunk, work);
@@ -1046,12 +1217,8 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
   clock.Charge(kStageNewton);
-  Accelerate<Real>(model, false, work);
-  ConstraintForces<Real>(model, work);
-  if (options.refine) {
-    Refine<Real>(model, work);
-    ConstraintForces<Real>(model, work);
-  }
+  Accelerate<Real>(model, options.refine, work);
+  if (options.refine) Refine<Real>(model, work);
   clock.Charge(kStageRefine);
   if (counts) {
     counts->steps += ScalarTraits<Real>::kLanes;
@@ -1142,7 +1309,7 @@ SILC_HD void Step(const StepModel<T>& model,
   if (model.implicit_damping) {
     Eliminate<Real>(
         model, Stage::kDamped, work.all_links, Team::NumOwn(model), Team::NumTrunk(), work);
-    Accelerate<Real>(model, true, work);
+    AccelerateDamped<Real>(model, work);
   }
 
   // new velocities; |v| ≤ huge is false for NaN and for infinity
@@ -1152,10 +1319,20 @@ SILC_HD void Step(const StepModel<T>& model,
     finite = finite & (Abs(v) < huge);
     sane = sane & (Abs(v) < limit);
   };
-  for (int own = 0; own < Team::NumOwn(model); ++own) {
-    const int b = Team::Own(own);
+  struct State {
+    Real q, qd, x;
+  };
+  const auto read = [&](int b) {
+    const LinkConstants<T>& link = model.link[b];
+    return State{robot.qpos.Read(link.qpos), robot.qvel.Read(link.dof), work.link[b].x};
+  };
+  auto walk = Team::Down(model);
+  Reader<State, Team::kReadAhead> reader(read, walk.Peek());
+  while (walk.Next()) {
+    const int b = walk.link;
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
+    const State state = reader.Take(read, b, walk.Peek());
     const int k = link.dof;
     if (link.joint == JointKind::kFree) {
       const Vec3<Real> ang = RotateInverse(work.frame[b].R, w.a.ang);
@@ -1177,9 +1354,11 @@ SILC_HD void Step(const StepModel<T>& model,
       check(robot.qpos[link.qpos + 1], far);
       check(robot.qpos[link.qpos + 2], far);
     } else {
-      w.x_new = robot.qvel[k] + h * w.x;
-      check(w.x_new, max_speed);
-      check(robot.qpos[link.qpos], huge);
+      const Real v = state.qd + h * state.x;
+      w.x_new = v;
+      w.x = state.q + h * v;  // no longer needed as acceleration
+      check(v, max_speed);
+      check(state.q, huge);
     }
   }
   Team::AllMembers(&finite, &sane);
@@ -1194,8 +1373,14 @@ SILC_HD void Step(const StepModel<T>& model,
     const int k = link.dof, q = link.qpos;
     const auto keep = [&](Real& state, Real next) { state = Select(ok, next, state); };
     if (link.joint != JointKind::kFree) {
-      keep(robot.qvel[k], w.x_new);
-      keep(robot.qpos[q], robot.qpos[q] + h * w.x_new);
+      // without reading first: a lane that is not ok keeps its state
+      if (All(ok)) {
+        robot.qvel[k] = w.x_new;
+        robot.qpos[q] = w.x;
+      } else {
+        keep(robot.qvel[k], w.x_new);
+        keep(robot.qpos[q], w.x);
+      }
       continue;
     }
     const Vec3<Real> v = w.a_new.lin, w_L = w.a_new.ang;

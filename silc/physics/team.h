@@ -46,24 +46,45 @@ struct RowSums {
   }
 };
 
+/// Reads what a pass needs of a link, one link ahead of its use if told so.
+template <class Value, bool kAhead>
+struct Reader {
+  Value ahead = {};
+  template <class Read>
+  SILC_HD Reader(const Read& read, int first) {
+    if (kAhead && first >= 0) ahead = read(first);
+  }
+  template <class Read>
+  SILC_HD Value Take(const Read& read, int link, int next) {
+    if (!kAhead) return read(link);
+    const Value value = ahead;
+    if (next >= 0) ahead = read(next);
+    return value;
+  }
+};
+
 struct Solo {
-  /// Links in an order in which parents come first; those before `trunk` before those after it.
+  static constexpr bool kReadAhead = false;  // a CPU does it by itself
+  /// Own links, parents first, the trunk before the branches. Peek() is the link to come, −1: none.
   struct Walk {
     int link, end;
     SILC_HD bool Next() { return ++link < end; }
+    SILC_HD int Peek() const { return link + 1 < end ? link + 1 : -1; }
   };
   struct ListWalk {
-    const int* list;
+    const unsigned char* list;
     int i, end, link;
     SILC_HD bool Next() {
       if (++i >= end) return false;
       link = list[i];
       return true;
     }
+    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     int link;
     SILC_HD bool Next() { return --link >= 0; }
+    SILC_HD int Peek() const { return link - 1; }
   };
   template <class Model>
   SILC_HD static int NumOwn(const Model& model) {
@@ -77,7 +98,9 @@ struct Solo {
   SILC_HD static Walk Down(const Model& model) {
     return {-1, model.num_links};
   }
-  SILC_HD static ListWalk Down(const int* list, int count, int) { return {list, -1, count, -1}; }
+  SILC_HD static ListWalk Down(const unsigned char* list, int count, int) {
+    return {list, -1, count, -1};
+  }
   template <class Model>
   SILC_HD static WalkUp Up(const Model& model) {
     return {model.num_links};
@@ -132,6 +155,11 @@ struct Solo {
 /// team (the plan, then numbers), Meet(), MeetAny(). Numbers of neighbouring robots are neighbours.
 template <class Place>
 struct Team {
+#ifdef SILC_CUDA_LATE
+  static constexpr bool kReadAhead = false;
+#else
+  static constexpr bool kReadAhead = true;
+#endif
   SILC_HD static const TeamPlan& Plan() {
     return *reinterpret_cast<const TeamPlan*>(Place::Memory());
   }
@@ -149,6 +177,7 @@ struct Team {
       link = list[i];
       return true;
     }
+    SILC_HD int Peek() const { return i + 1 < end ? list[i + 1] : -1; }
   };
   struct WalkUp {
     const signed char* own;
@@ -159,6 +188,7 @@ struct Team {
       link = own[i];
       return true;
     }
+    SILC_HD int Peek() const { return i > 0 ? own[i - 1] : -1; }
   };
   SILC_HD static const signed char* OwnLinks() {
     return Plan().link + Plan().begin[Place::Member()];
@@ -175,7 +205,7 @@ struct Team {
   SILC_HD static ListWalk<signed char> Down(const Model& model) {
     return {OwnLinks(), -1, NumTrunk(), NumOwn(model), -1};
   }
-  SILC_HD static ListWalk<int> Down(const int* list, int count, int trunk) {
+  SILC_HD static ListWalk<unsigned char> Down(const unsigned char* list, int count, int trunk) {
     return {list, -1, trunk, count, -1};
   }
   template <class Model>

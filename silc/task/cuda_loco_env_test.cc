@@ -34,6 +34,7 @@ Copy Fetch(CudaLocoEnv* env) {
       hand(n * 6 * 29), closing(n * 6 * 29), gravity(n * 3 * 29);
   DeviceArray<std::uint8_t> done(n), timed_out(n), mode(n);
   env->Deliver({.obs = obs.get(),
+                .obs_stride = kActorObs,
                 .critic_obs = critic.get(),
                 .reward = reward.get(),
                 .done = done.get(),

@@ -130,7 +130,7 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   const long env = blockIdx.x;
   const int k = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
   for (int i = k; i < kActorObs; i += step) {
-    to.obs[env * kActorObs + i] = from.actor_obs[env * kActorObs + i];
+    to.obs[env * to.obs_stride + i] = from.actor_obs[env * kActorObs + i];
   }
   for (int i = k; i < kCriticObs; i += step) {
     to.critic_obs[env * kCriticObs + i] = from.critic_obs[env * kCriticObs + i];

@@ -43,6 +43,7 @@ struct DeviceOutputs {
 /// Where a learner wants its copy (silc/learn/vec_env.h); null what it does not want.
 struct DeviceDelivery {
   float* obs;
+  int obs_stride;  // floats from one robot to the next
   float* critic_obs;
   float* reward;
   std::uint8_t *done, *timed_out;

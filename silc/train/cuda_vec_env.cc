@@ -19,6 +19,7 @@ CUstream_st* TakeStream() {
 
 DeviceDelivery Delivery(const ObservationView& view) {
   return {.obs = view.obs,
+          .obs_stride = view.obs_stride > 0 ? view.obs_stride : kActorObs,
           .critic_obs = view.critic_obs,
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,

@@ -34,7 +34,7 @@ else
 fi
 
 if command -v ncu >/dev/null; then
-  for kernel in ${SILC_NCU_KERNELS-team4 solo}; do
+  for kernel in ${SILC_NCU_KERNELS-team4 team4_b4}; do
     for robots in 4096 65536; do
       timeout 60 ncu --clock-control none --kernel-name regex:AdvanceKernel --launch-skip 5 --launch-count 1 \
         --section SpeedOfLight --section MemoryWorkloadAnalysis --section MemoryWorkloadAnalysis_Tables \

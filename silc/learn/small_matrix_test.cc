@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/learn/small_matrix.h"
+
+#include <gtest/gtest.h>
+
+namespace silc {
+namespace {
+
+// The CPU in double, and the GPU in float where one answers.
+std::vector<at::TensorOptions> Places() {
+  std::vector<at::TensorOptions> places = {at::TensorOptions(at::kDouble)};
+  if (at::hasCUDA() && at::globalContext().hasCUDA()) {
+    places.push_back(at::TensorOptions(at::kFloat).device(at::kCUDA));
+  }
+  return places;
+}
+double Tolerance(const at::TensorOptions& place) { return place.device().is_cuda() ? 2e-5 : 1e-12; }
+double Largest(const Tensor& t) { return t.abs().max().item<double>(); }
+
+TEST(SmallMatrix, EigenvectorsDiagonaliseAndAreOrthonormal) {
+  for (const auto& place : Places()) {
+    for (const int n : {1, 2, 3, 14, 29, 32}) {
+      at::manual_seed(3);
+      const Tensor G = at::randn({40, n, n}, at::kDouble);
+      const Tensor A = at::matmul(G, G.transpose(1, 2)).to(place);
+      const SymmetricEigen e = EigenOf(A);
+      const Tensor I = at::eye(n, place);
+      EXPECT_LT(Largest(at::matmul(e.vectors, e.vectors.transpose(1, 2)) - I), Tolerance(place));
+      const Tensor D = at::matmul(at::matmul(e.vectors, A), e.vectors.transpose(1, 2));
+      EXPECT_LT(Largest(D - at::diag_embed(e.values)), Tolerance(place) * Largest(A)) << n;
+      if (n > 1) {
+        EXPECT_GE(
+            (e.values.narrow(1, 0, n - 1) - e.values.narrow(1, 1, n - 1)).min().item<double>(), 0);
+      }
+    }
+  }
+}
+
+TEST(SmallMatrix, RepeatedAndZeroEigenvaluesAreNoTrouble) {
+  for (const auto& place : Places()) {
+    const Tensor I = 3 * at::eye(29, place).unsqueeze(0), zero = at::zeros({1, 29, 29}, place);
+    EXPECT_LT(Largest(EigenOf(I).values - 3), 1e-6);
+    EXPECT_EQ(Largest(EigenOf(zero).values), 0);
+    // rank one, eigenvalue |x|²
+    const Tensor x = at::arange(1, 30, place).view({1, 29, 1});
+    const SymmetricEigen e = EigenOf(at::matmul(x, x.transpose(1, 2)));
+    EXPECT_NEAR(e.values[0][0].item<double>(), 29.0 * 30 * 59 / 6, 0.02);
+    EXPECT_LT(Largest(e.values.narrow(1, 1, 28)), 0.05);
+  }
+}
+
+TEST(SmallMatrix, InverseTimesMatrixIsTheIdentity) {
+  for (const auto& place : Places()) {
+    for (const int n : {1, 2, 15, 29, 32}) {
+      at::manual_seed(5);
+      // zero on the diagonal: pivoting is needed
+      Tensor A = at::randn({40, n, n}, at::kDouble);
+      if (n > 1) A = A - at::diag_embed(A.diagonal(0, 1, 2));
+      const Tensor I = at::eye(n, at::kDouble);
+      const Tensor inverse = InverseOf(A.to(place)).to(at::kCPU, at::kDouble);
+      const Tensor condition = Largest(inverse) * A.abs().max();
+      EXPECT_LT(Largest(at::matmul(inverse, A) - I),
+                Tolerance(place) * n * condition.item<double>())
+          << n;
+    }
+  }
+}
+
+TEST(SmallMatrix, ASingularMatrixHasNoFiniteInverse) {
+  for (const auto& place : Places()) {
+    const Tensor A = at::zeros({1, 5, 5}, place);
+    EXPECT_FALSE(at::isfinite(InverseOf(A)).all().item<bool>());
+  }
+}
+
+}  // namespace
+}  // namespace silc
