@@ -132,6 +132,8 @@ void AddBench(CLI::App* app) {
       ->capture_default_str();
   observe->callback([args] { BenchObserve(*args); });
   AddBenchPhysics(bench);
+  AddBenchTrain(bench);
+  AddBenchPenalty(bench);
 }
 
 }  // namespace silc

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddMotion(&app);
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

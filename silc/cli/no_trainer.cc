@@ -20,5 +20,7 @@ void AddMissing(CLI::App* app, const char* name) {
 
 void AddTrain(CLI::App* app) { AddMissing(app, "train"); }
 void AddRuns(CLI::App* app) { AddMissing(app, "runs"); }
+void AddBenchTrain(CLI::App* bench) { AddMissing(bench, "train"); }
+void AddBenchPenalty(CLI::App* bench) { AddMissing(bench, "penalty"); }
 
 }  // namespace silc

@@ -13,8 +13,11 @@ void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
+void AddMotion(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);
+void AddBenchTrain(CLI::App* bench);
+void AddBenchPenalty(CLI::App* bench);
 
 }  // namespace silc
