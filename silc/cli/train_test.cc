@@ -45,6 +45,7 @@ class Train : public ::testing::Test {
     for (std::string& word : list) argv.push_back(word.data());
     argv.push_back(nullptr);
     const std::string log = Path("log");
+    fs::remove(log);  // nobody shall wait for a line and find the last one's
     const pid_t child = ::fork();
     if (child == 0) {
       const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -105,7 +106,8 @@ TEST_F(Train, KilledAtAnyMomentAndResumedItEndsAsIfNeverStopped) {
   AwaitLog("Ctrl-C");
   for (int kills = 0; kills < 5; ++kills) {
     const int before = Newest("b/run");
-    for (int i = 0; kills > 0 && i < 12000 && Newest("b/run") == before; ++i) {
+    for (int i = 0; kills > 0 && i < 12000 && Newest("b/run") == before && before < kIterations;
+         ++i) {
       std::this_thread::sleep_for(milliseconds(10));
     }
     std::this_thread::sleep_for(milliseconds(static_cast<int>(rng.Uniform(0, 50))));
