@@ -164,6 +164,25 @@ TEST_F(Train, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   EXPECT_TRUE(ReadFile(newest) == bytes);
 }
 
+TEST_F(Train, BenchPrintsJsonLines) {
+  ASSERT_EQ(Run("bench train --envs 8 --iterations 1 --methods silc --set learn.steps=3 "
+                "learn.epochs=1 learn.actor_hidden=[8] learn.critic_hidden=[8]"),
+            0)
+      << Log();
+  for (const char* name : {"env_steps_per_s",
+                           "rollout_steps_per_s",
+                           "iteration_steps_per_s",
+                           "update_ms",
+                           "policy_share",
+                           "peak_host_mib"}) {
+    EXPECT_NE(Log().find("{\"name\":\"train." + std::string(name)), std::string::npos) << Log();
+  }
+  ASSERT_EQ(Run("bench penalty --samples 4 --hidden 8 --repeats 1 --python no-such-python"), 0)
+      << Log();
+  EXPECT_NE(Log().find("\"way\":\"all, one probe\""), std::string::npos) << Log();
+  EXPECT_NE(Log().find("PyTorch's own ways are left out"), std::string::npos) << Log();
+}
+
 TEST_F(Train, WhatCannotBeginLeavesNothingBehind) {
   for (const char* wrong :
        {"g1-stnd", "g1-stand --backend cuda2", "g1-stand learn.mini_batches=7"}) {

@@ -78,6 +78,9 @@ PenaltyBenchResult BenchPenalty(const PenaltyBenchOptions& options, const LearnC
     input.std.push_back(network.std);
     input.action.push_back(at::randn({B, network.shape.outputs}, place));
   }
+  if (config.penalty.probes > 0) {
+    input.signs = at::randint(0, 2, {B, config.penalty.probes, kJoints}, place) * 2 - 1;
+  }
 
   const auto once = [&] {
     input.actors.clear();
