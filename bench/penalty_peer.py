@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The gradient of (sigma - 1)+^2 as one would write it in stock PyTorch, three ways; silc bench penalty runs it.
+"""What one PPO update costs in PyTorch when the policy's Jacobian is penalised in the ways PyTorch offers.
 
-sigma is the largest singular value of 2 P'KP - I with the static stiffness K = Kp (I - alpha X), X = da/dq, see
-docs/penalty.md; the sizes are g1-loco's. One JSON object per line, like the C++ side.
+Sizes are those of silc's update_bench: two actors (15 and 14 actions) and two critics, 5 frames of 115 inputs, 29 joints;
+`samples` rows of each mini-batch are penalised by (sigma_max(L^-1 K) - 1)_+^2, K = Kp (I - alpha J). One JSON line per way:
 
-  vjp29   the Jacobian by 29 reverse passes with create_graph, the norm by SVD
-  chain   the Jacobian as a product of the layers' matrices on the tape, the norm by SVD
-  power   the same Jacobian, the norm by power iteration with its vectors held fixed
+  none    PPO alone
+  vjp     J row by row: 29 vector-Jacobian products with create_graph, singular value by svdvals
+  chain   J by multiplying the layers' Jacobians out with the tape on, singular value by svdvals
+  power   no J: ten power-iteration steps by Jacobian- and vector-Jacobian products without tape, then one with it
 """
 import argparse
 import json
@@ -16,151 +17,175 @@ import time
 
 import torch
 
-JOINTS, FRAME, FRAMES = 29, 131, 5
-OBS = FRAME * FRAMES
+FRAME, FRAMES, JOINTS, CRITIC, ACTIONS = 115, 5, 29, 128, (15, 14)
+INPUTS = FRAME * FRAMES
+NEWEST = FRAME * (FRAMES - 1)  # joint positions stand first in the newest frame
 KP, ALPHA = 100.0, 0.25
 
 
-def channels(device):
-    """Columns of the observation: every frame of q, previous action, torque, gravity."""
-    q, a = torch.zeros(OBS, JOINTS), torch.zeros(OBS, JOINTS)
-    tau, g = torch.zeros(OBS, JOINTS), torch.zeros(OBS, 3)
-    for frame in range(FRAMES):
-        first = frame * FRAME
-        for j in range(JOINTS):
-            q[first + j, j] = 1
-            a[first + 2 * JOINTS + j, j] = 1
-        for j in range(14):
-            tau[first + 3 * JOINTS + j, 15 + j] = 0.01
-        for j in range(3):
-            g[first + 3 * JOINTS + 14 + j, j] = 1
-    return [m.to(device) for m in (q, a, tau, g)]
+def mlp(inputs, hidden, outputs):
+    layers, last = [], inputs
+    for width in hidden:
+        layers += [torch.nn.Linear(last, width), torch.nn.ELU()]
+        last = width
+    return torch.nn.Sequential(*layers, torch.nn.Linear(last, outputs))
 
 
-def actor(hidden, outputs, device):
-    layers, width = [], OBS
-    for h in hidden:
-        layers += [torch.nn.Linear(width, h), torch.nn.ELU()]
-        width = h
-    layers.append(torch.nn.Linear(width, outputs))
-    return torch.nn.Sequential(*layers).to(device)
+def hinge(sigma):
+    return (sigma - 1).clamp_min(0).square().mean()
 
 
-def jacobian_by_vjp(actors, obs):
+def stiffness(J):
+    return KP * (torch.eye(JOINTS, device=J.device) - ALPHA * J)
+
+
+def penalty_vjp(actors, obs, L_inv):
     obs = obs.detach().requires_grad_(True)
-    rows = []
-    for net in actors:
-        out = net(obs)
-        for i in range(out.shape[1]):
-            rows.append(torch.autograd.grad(out[:, i].sum(), obs, create_graph=True)[0])
-    return torch.stack(rows, 1)  # (B, 29, obs)
+    action = torch.cat([actor(obs) for actor in actors], 1)
+    rows = [torch.autograd.grad(action[:, i].sum(), obs, create_graph=True)[0][:, NEWEST:NEWEST + JOINTS]
+            for i in range(JOINTS)]
+    return hinge(torch.linalg.svdvals(L_inv @ stiffness(torch.stack(rows, 1)))[:, 0])
 
 
-def jacobian_by_chain(actors, obs):
+def penalty_chain(actors, obs, L_inv):
     blocks = []
-    for net in actors:
-        x, slopes, weights = obs, [], []
-        for layer in net:
+    for actor in actors:
+        x, J = obs, None
+        for layer in actor:
             if isinstance(layer, torch.nn.Linear):
+                J = (layer.weight[:, NEWEST:NEWEST + JOINTS].expand(len(obs), -1, -1) if J is None else layer.weight @ J)
                 x = layer(x)
-                weights.append(layer.weight)
             else:
-                slopes.append(torch.exp(torch.clamp(x, max=0)))
+                J = torch.exp(x.clamp_max(0)).unsqueeze(2) * J
                 x = layer(x)
-        J = weights[-1].unsqueeze(0)  # from the left: few rows
-        for W, s in zip(reversed(weights[:-1]), reversed(slopes)):
-            J = (J * s.unsqueeze(1)) @ W
         blocks.append(J)
-    return torch.cat(blocks, 1)
+    return hinge(torch.linalg.svdvals(L_inv @ stiffness(torch.cat(blocks, 1)))[:, 0])
 
 
-def disc(J, columns, P, E):
-    """2 P'KP - I from the whole Jacobian."""
-    q, a, tau, g = columns
-    S_q, S_a, S_tau, S_g = J @ q, J @ a, J @ tau, J @ g
-    eye = torch.eye(JOINTS, device=J.device)
-    # a = S_q dq + S_a a + S_tau tau + S_g E dq with tau = Kp (alpha a - dq)
-    loop = eye - S_a - S_tau * (KP * ALPHA)
-    X = torch.linalg.solve(loop, S_q + S_g @ E - S_tau * KP)
-    K = KP * (eye - ALPHA * X)
-    return 2 * P.transpose(1, 2) @ K @ P - eye
+def penalty_power(actors, obs, L_inv, steps=10):
+    q = torch.zeros(len(obs), JOINTS, device=obs.device, requires_grad=True)
+    full = torch.cat([obs[:, :NEWEST], obs[:, NEWEST:NEWEST + JOINTS] + q, obs[:, NEWEST + JOINTS:]], 1)
+    action = torch.cat([actor(full) for actor in actors], 1)
+    w = torch.zeros_like(action, requires_grad=True)
+    back = torch.autograd.grad(action, q, w, create_graph=True)[0]  # J^T w, linear in w
+
+    def forward(v):  # L^-1 K v
+        Jv = torch.autograd.grad(back, w, v, retain_graph=True)[0]
+        return (L_inv @ (KP * (v - ALPHA * Jv)).unsqueeze(2)).squeeze(2)
+
+    def adjoint(u, tape=False):  # K^T L^-T u
+        t = KP * (L_inv.transpose(1, 2) @ u.unsqueeze(2)).squeeze(2)
+        JTt = torch.autograd.grad(action, q, t, retain_graph=True, create_graph=tape)[0]
+        return t - ALPHA * JTt
+
+    v = torch.nn.functional.normalize(torch.randn_like(q), dim=1)
+    for _ in range(steps):
+        u = torch.nn.functional.normalize(forward(v), dim=1)
+        v = torch.nn.functional.normalize(adjoint(u), dim=1)
+    u = torch.nn.functional.normalize(forward(v), dim=1)
+    return hinge((adjoint(u.detach(), tape=True) * v.detach()).sum(1))
 
 
-def sigma_by_svd(A):
-    return torch.linalg.svdvals(A)[:, 0]
+WAYS = {"none": None, "vjp": penalty_vjp, "chain": penalty_chain, "power": penalty_power}
 
 
-def sigma_by_power(A, steps=20):
-    with torch.no_grad():
-        v = torch.randn(A.shape[0], JOINTS, 1, device=A.device)
-        for _ in range(steps):
-            u = torch.nn.functional.normalize(A @ v, dim=1)
-            v = torch.nn.functional.normalize(A.transpose(1, 2) @ u, dim=1)
-    return (u.transpose(1, 2) @ A @ v)[:, 0, 0]
+def log_prob(mean, std, action):
+    return (-((action - mean) / std).square() / 2 - std.log() - 0.9189385).sum(1)
+
+
+class Update:
+    """One PPO update on random samples: clipped surrogate, clipped value loss, AdamW, gradient norm 1."""
+
+    def __init__(self, args):
+        torch.manual_seed(1)
+        self.args, device = args, args.device
+        self.actors = [mlp(INPUTS, args.hidden, n).to(device) for n in ACTIONS]
+        self.critics = [mlp(CRITIC, args.hidden, 1).to(device) for _ in ACTIONS]
+        self.std = [torch.full((n,), 0.8, device=device, requires_grad=True) for n in ACTIONS]
+        groups = [list(a.parameters()) + [s] for a, s in zip(self.actors, self.std)]
+        self.groups = groups + [list(c.parameters()) for c in self.critics]
+        self.optimisers = [torch.optim.AdamW(group, lr=1e-4) for group in self.groups]
+        rows = args.envs * args.steps
+        self.obs, self.critic_obs = (torch.randn(rows, n, device=device) for n in (INPUTS, CRITIC))
+        self.advantage, self.target = (torch.randn(rows, 2, device=device) for _ in range(2))
+        with torch.no_grad():
+            self.mean = [torch.cat([actor(part) for part in self.obs.split(8192)]) for actor in self.actors]
+            self.action = [m + 0.8 * torch.randn_like(m) for m in self.mean]
+            self.old = [log_prob(m, s, a) for m, s, a in zip(self.mean, self.std, self.action)]
+            self.value = [torch.cat([c(part).squeeze(1) for part in self.critic_obs.split(8192)]) for c in self.critics]
+        samples = min(args.samples or rows // args.mini_batches, rows // args.mini_batches)
+        shape = torch.randn(samples, JOINTS, JOINTS, device=device)
+        M = shape @ shape.transpose(1, 2) + 50 * torch.eye(JOINTS, device=device)
+        self.L_inv = torch.linalg.inv(torch.linalg.cholesky(M))
+
+    def run(self, penalty):
+        order = torch.randperm(len(self.obs), device=self.args.device)
+        for _ in range(self.args.epochs):
+            for index in order.chunk(self.args.mini_batches):
+                loss = 0
+                obs, critic_obs = self.obs[index], self.critic_obs[index]
+                for k in range(2):
+                    ratio = (log_prob(self.actors[k](obs), self.std[k], self.action[k][index]) - self.old[k][index]).exp()
+                    A, R, V = self.advantage[index, k], self.target[index, k], self.value[k][index]
+                    v = self.critics[k](critic_obs).squeeze(1)
+                    clipped = V + (v - V).clamp(-0.2, 0.2)
+                    loss = loss - torch.minimum(ratio * A, ratio.clamp(0.8, 1.2) * A).mean()
+                    loss = loss + torch.maximum((v - R).square(), (clipped - R).square()).mean()
+                    loss = loss - 0.01 * self.std[k].log().sum()
+                if penalty is not None:
+                    loss = loss + 0.5 * penalty(self.actors, obs[:len(self.L_inv)], self.L_inv)
+                for optimiser in self.optimisers:
+                    optimiser.zero_grad()
+                loss.backward()
+                for group, optimiser in zip(self.groups, self.optimisers):
+                    torch.nn.utils.clip_grad_norm_(group, 1.0)
+                    optimiser.step()
+
+
+def check(update):
+    """The three ways are the same number: at sigmas well apart, ten power steps reach 1 %."""
+    obs, L_inv = update.obs[:16], update.L_inv[:16]
+    a, b = (float(way(update.actors, obs, L_inv)) for way in (penalty_vjp, penalty_chain))
+    c = float(penalty_power(update.actors, obs, L_inv, steps=200))
+    assert abs(a - b) <= 1e-3 * abs(a) and abs(a - c) <= 1e-2 * abs(a), (a, b, c)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=2048)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--envs", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--mini-batches", type=int, default=4)
+    parser.add_argument("--samples", type=int, default=2048, help="penalised rows of each mini-batch; 0: all")
     parser.add_argument("--hidden", type=int, nargs="+", default=[512, 256, 128])
+    parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    device = torch.device(args.device)
-    actors = [actor(args.hidden, outputs, device) for outputs in (15, 14)]
-    parameters = [p for net in actors for p in net.parameters()]
-    columns = channels(device)
-    obs = torch.randn(args.samples, OBS, device=device)
-    P = 0.1 * torch.eye(JOINTS, device=device) + 0.01 * torch.randn(args.samples, JOINTS, JOINTS, device=device)
-    E = 0.3 * torch.randn(args.samples, 3, JOINTS, device=device)
-
-    ways = {
-        "29 vector-Jacobian products, SVD": (jacobian_by_vjp, sigma_by_svd),
-        "chain, SVD": (jacobian_by_chain, sigma_by_svd),
-        "chain, power iteration": (jacobian_by_chain, sigma_by_power),
-    }
-
-    def once(way):
-        jacobian, largest = ways[way]
-        sigma = largest(disc(jacobian(actors, obs), columns, P, E))
-        loss = torch.clamp(sigma - 1, min=0).square().mean()
-        gradient = torch.autograd.grad(loss, parameters, allow_unused=True)
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return sigma.detach(), gradient
-
-    sigmas = {}
-    for way in ways:
-        if device.type == "cuda":
+    if args.threads > 0:
+        torch.set_num_threads(args.threads)
+    if args.device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True
+    check(Update(args))
+    for name, penalty in WAYS.items():
+        update, times = Update(args), []
+        if args.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        times, cpu = [], []
-        for i in range(-2, args.repeats):
-            start, cpu_start = time.perf_counter(), time.process_time()
-            sigmas[way], _ = once(way)
-            if i >= 0:
-                times.append(time.perf_counter() - start)
-                cpu.append(time.process_time() - cpu_start)
-        line = {
-            "name": "penalty.gradient_ms",
-            "value": round(1e3 * statistics.median(times), 3),
-            "unit": "ms",
-            "cpu_ms": round(1e3 * statistics.median(cpu), 3),
-            "by": f"PyTorch {torch.__version__}",
-            "way": way,
-            "samples": args.samples,
-            "device": args.device,
-        }
-        if device.type == "cuda":
-            line["peak_mib"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
+        for i in range(args.iterations + 1):
+            if args.device == "cuda":
+                torch.cuda.synchronize()
+            begin = time.perf_counter()
+            update.run(penalty)
+            if args.device == "cuda":
+                torch.cuda.synchronize()
+            if i > 0:
+                times.append(1e3 * (time.perf_counter() - begin))
+        line = {"name": "penalty.update_ms", "value": statistics.median(times), "unit": "ms",
+                "who": "torch " + torch.__version__, "way": name, "envs": args.envs, "steps": args.steps,
+                "epochs": args.epochs, "samples": args.samples, "device": args.device}
+        if args.device == "cuda":
+            line["peak_memory_mib"] = torch.cuda.max_memory_allocated() / 2**20
         print(json.dumps(line), flush=True)
-    # the ways must speak of the same number; TF32 products and a power iteration without a gap are coarse
-    reference = sigmas["chain, SVD"]
-    for way, sigma in sigmas.items():
-        off = ((sigma - reference).abs() / reference).median().item()
-        assert off < 0.05, f"{way}: sigma is off by {off:.2g}"
 
 
 if __name__ == "__main__":

@@ -87,4 +87,8 @@ function(silc_fuzz name)
   add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE ${ARGN} silc_flags -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  if(NOT TARGET silc_fuzzers)
+    add_custom_target(silc_fuzzers)  # all of them, and nothing they do not need
+  endif()
+  add_dependencies(silc_fuzzers ${name})
 endfunction()

@@ -186,7 +186,7 @@ bool YamlNode::AsBool() const {
 }
 
 std::string YamlNode::AsChoice(const std::vector<std::string>& choices) const {
-  const std::string text = AsString();
+  std::string text = AsString();
   if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
     Fail("'" + text + "' is not a choice here" + DidYouMean(text, choices));
   }

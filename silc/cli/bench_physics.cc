@@ -40,6 +40,9 @@ void AddBenchPhysics(CLI::App* bench) {
   physics->add_option("--push", args->push, "largest steady push on the base, along x and y [N]")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str();
+  physics->add_flag("--self-collision",
+                    args->self_collision,
+                    "contacts between the robot's own links, in MuJoCo too");
   physics->callback([args] { RunPhysicsBench(*args); });
 }
 

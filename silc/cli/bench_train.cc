@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,59 +12,54 @@ namespace silc {
 namespace {
 
 struct BenchTrainArguments {
-  TrainRequest request{.task = "g1-loco"};
+  TrainRequest request;
   std::vector<std::string> methods = {"baseline", "silc"};
   int iterations = 5;
 };
 
 void BenchTrain(const BenchTrainArguments& args) {
-  bool first = true;
   for (const std::string& method : args.methods) {
     TrainRequest request = args.request;
     request.method = method;
-    if (request.mode.empty()) request.mode = "compliance";
     const TrainConfig config = ResolveTrainConfig(request);
-    const double samples = static_cast<double>(config.envs) * config.learn.steps;
+    const LocoVecEnvOptions env_options = EnvOptionsOf(config);
     const auto print = [&](const std::string& name, double value, const char* unit) {
-      const double scale = std::pow(10, 4 - std::floor(std::log10(std::max(1e-9, value))));
       const nlohmann::ordered_json line = {{"name", "train." + name},
-                                           {"value", std::round(value * scale) / scale},
+                                           {"value", value},
                                            {"unit", unit},
+                                           {"task", config.task},
                                            {"method", method},
-                                           {"task", config.name},
                                            {"backend", config.backend},
                                            {"envs", config.envs},
                                            {"steps", config.learn.steps},
-                                           {"threads", config.learn.threads},
+                                           {"threads", env_options.env.threads},
+                                           {"actor", config.learn.actor_hidden},
+                                           {"epochs", config.learn.epochs},
                                            {"version", SILC_VERSION}};
       fmt::print("{}\n", line.dump());
       std::fflush(stdout);
     };
-    // the environment has nothing to do with the method but for the Jacobians
-    double env_rate = 0;
-    if (first || config.needs_budget()) {
-      env_rate = BenchEnv(config, args.iterations * config.learn.steps);
-      print("env_steps_per_s", env_rate, "1/s");
-      first = false;
-    }
+    const EnvRate env = BenchEnv(config, args.iterations * config.learn.steps);
+    print("env_steps_per_s", env.per_s, "1/s");
+    print("env_steps_per_cpu_s", env.per_cpu_s, "1/s");
     const TrainBenchResult result = BenchTraining(config, args.iterations);
-    print("rollout_steps_per_s", samples / result.rollout_s, "1/s");
-    print("iteration_steps_per_s", samples / result.iteration_s, "1/s");
-    print("update_ms", 1e3 * result.update_s, "ms");
+    const double steps = double(config.envs) * config.learn.steps;
     print("first_iteration_s", result.first_s, "s");
-    // on a GPU rollout is one recording; its environment's part is what the environment alone takes
+    print("rollout_steps_per_s", steps / result.rollout_s, "1/s");
+    print("iteration_steps_per_s", steps / result.iteration_s, "1/s");
+    print("iteration_steps_per_cpu_s", steps / result.cpu_s, "1/s");
+    print("update_ms", 1e3 * result.update_s, "ms");
+    // on a GPU a rollout is one recording: its environment's part is what that takes alone
+    const double env_s =
+        result.env_s > 0 ? result.env_s : std::min(steps / env.per_s, result.rollout_s);
     const double total = result.rollout_s + result.update_s;
-    const double env_s = result.env_s > 0 ? result.env_s
-                         : env_rate > 0   ? std::min(samples / env_rate, result.rollout_s)
-                                          : 0;
-    if (env_s > 0) {
-      print("env_share", env_s / total, "1");
-      print("policy_share", (result.rollout_s - env_s) / total, "1");
-    }
-    print("update_share", result.update_s / total, "1");
+    print("share_env", env_s / total, "1");
+    print("share_policy", (result.rollout_s - env_s) / total, "1");
+    print("share_update", result.update_s / total, "1");
+    // of the process so far: in the order of the methods it can only grow
     const MemoryUse memory = PeakMemory();
-    print("peak_host_mib", memory.host / 1048576, "MiB");
-    if (memory.device > 0) print("device_mib", memory.device / 1048576, "MiB");
+    print("peak_memory_mib", memory.host / 1048576, "MiB");
+    if (memory.device > 0) print("device_memory_mib", memory.device / 1048576, "MiB");
   }
 }
 
@@ -73,23 +67,24 @@ void BenchTrain(const BenchTrainArguments& args) {
 
 void AddBenchTrain(CLI::App* bench) {
   auto args = std::make_shared<BenchTrainArguments>();
-  TrainRequest* request = &args->request;
-  CLI::App* verb = bench->add_subcommand(
-      "train", "control steps per second: environment, rollout, iteration; update; memory");
-  verb->add_option("--task", request->task)->capture_default_str();
-  verb->add_option("--preset", request->preset, "settings by name or from a YAML file");
-  verb->add_option("--methods", args->methods, "one training each")
-      ->delimiter(',')
+  args->request.task = "g1-stand";
+  CLI::App* verb =
+      bench->add_subcommand("train", "control steps per second: env, rollout, whole iteration");
+  verb->add_option("task", args->request.task, "g1-stand, g1-loco or a task file")
       ->capture_default_str();
-  verb->add_option("--mode", request->mode, "budget [compliance]");
-  verb->add_option("--backend", request->backend, "batch (CPU), mujoco or cuda");
-  verb->add_option("--envs", request->envs, "robots")->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--threads", request->threads, "CPU threads; 0: all")
-      ->check(CLI::Range(0, 1024));
-  verb->add_option("--iterations", args->iterations, "timed, of each kind")
+  verb->add_option("overrides", args->request.overrides, "any setting, as in learn.epochs=3");
+  verb->add_option("--preset", args->request.preset, "as of silc train");
+  verb->add_option("--method", args->methods, "one, or several as in baseline,silc")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  verb->add_option("--mode", args->request.mode, "budget");
+  verb->add_option("--backend", args->request.backend, "batch (CPU), cuda or mujoco");
+  verb->add_option("--envs", args->request.envs, "robots")->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--threads", args->request.threads, "of the CPU")->check(CLI::Range(1, 1024));
+  verb->add_option("--iterations", args->iterations, "timed, after two that are not")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  verb->add_option("--set", request->overrides, "learn.KEY=VALUE, task.KEY=VALUE");
   verb->callback([args] { BenchTrain(*args); });
 }
 

@@ -132,30 +132,6 @@ TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
   EXPECT_EQ(NumFiles(), before);
 }
 
-TEST_F(Cli, AMotionIsDescribedAndPlotted) {
-  std::string csv;
-  for (int f = 0; f < 4; ++f) {
-    csv += "0,0,0.8,0,0,0,1";
-    for (int j = 0; j < 29; ++j) csv += "," + std::to_string(0.05 * f);
-    csv += "\n";
-  }
-  WriteFileAtomically(Path("wave.csv"), csv);
-  const Outcome outcome =
-      Silc("motion inspect " + Path("wave.csv") + " --plot " + Path("wave.svg"));
-  ASSERT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_NE(outcome.text.find("4 frames at 30 per second, 0.10 s"), std::string::npos);
-  EXPECT_NE(outcome.text.find("left_elbow_joint"), std::string::npos);
-  const std::string svg = ReadFile(Path("wave.svg"));
-  EXPECT_NE(svg.find("right arm"), std::string::npos);
-  EXPECT_NE(svg.find("wrist_yaw"), std::string::npos);
-  // half a line more
-  WriteFileAtomically(Path("wave.csv"), csv + "0,0,0.8\n");
-  const Outcome broken = Silc("motion inspect " + Path("wave.csv"));
-  EXPECT_EQ(broken.code, 2);
-  EXPECT_NE(broken.text.find("wave.csv:5"), std::string::npos) << broken.text;
-  for (const char* name : {"wave.csv", "wave.svg"}) fs::remove(Path(name));
-}
-
 TEST_F(Cli, BenchPrintsJsonLines) {
   const Outcome outcome = Silc("bench observe --seconds 0.01");
   ASSERT_EQ(outcome.code, 0) << outcome.text;

@@ -12,13 +12,16 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "silc " SILC_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(38);
-  silc::AddTrain(&app);
-  silc::AddRuns(&app);
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddExport(&app);
   silc::AddMotion(&app);
+#ifdef SILC_HAS_TRAINER
+  silc::AddTrain(&app);
+  silc::AddRuns(&app);
+#endif
 
   // 0 done, 1 failed, 2 asked wrongly
   try {

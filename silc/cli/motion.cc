@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "silc/base/file.h"
@@ -9,66 +10,84 @@
 #include "silc/plot/figure.h"
 #include "silc/robot/robot_model.h"
 #include "silc/task/motion_file.h"
+#include "silc/task/task_robot.h"
 
 namespace silc {
 namespace {
 
-// Both arms side by side, a colour per joint; at most some 2000 points a curve.
-plot::Figure MotionFigure(const MotionClip& clip, const RobotModel& robot) {
-  plot::Figure figure{.title = clip.file,
-                      .subtitle = fmt::format(
-                          "{}, {} frames at {:g} per second", clip.format, clip.frames, clip.fps),
-                      .columns = 2,
-                      .panel_height = 320};
-  constexpr int kPerArm = kUpperJoints / 2;
-  const int stride = std::max(1, clip.frames / 2000);
+struct MotionArguments {
+  std::string file, robot = "g1", plot;
+};
+
+// The arms, which are all the task takes of a motion: angles, and the fastest joint of each.
+std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
+  plot::Figure figure;
+  figure.title = clip.file;
+  figure.subtitle = fmt::format("{}, {} frames at {:g} per second: {:.2f} s",
+                                clip.format,
+                                clip.frames,
+                                clip.fps,
+                                clip.duration());
+  figure.columns = 2;
+  std::vector<double> time;
+  for (int f = 0; f < clip.frames; ++f) time.push_back(f / clip.fps);
+  const auto at = [&](int frame, int joint) {
+    return static_cast<double>(clip.q[static_cast<std::size_t>(frame) * kTaskJoints + joint]);
+  };
   for (int arm = 0; arm < 2; ++arm) {
-    plot::Panel panel;
-    panel.title = arm == 0 ? "left arm" : "right arm";
-    panel.x.label = "time [s]";
-    panel.y.label = "angle [rad]";
-    for (int i = 0; i < kPerArm; ++i) {
-      const int joint = kLowerJoints + arm * kPerArm + i;
-      std::string label = robot.spec().joints[joint];
-      for (const char* part : {"left_", "right_", "_joint"}) {
-        if (const auto at = label.find(part); at != std::string::npos) {
-          label.erase(at, std::string_view(part).size());
-        }
+    plot::Panel angles;
+    angles.title = arm == 0 ? "left arm" : "right arm";
+    angles.x.label = "time [s]";
+    angles.y.label = "[rad]";
+    plot::Panel speed = angles;
+    speed.title += ", fastest joint";
+    speed.y.label = "[rad/s]";
+    plot::Series fastest;
+    fastest.x = time;
+    fastest.y.assign(clip.frames, 0.0);
+    for (int k = 0; k < kArmJoints; ++k) {
+      const int joint = kLowerJoints + arm * kArmJoints + k;
+      plot::Series series;
+      series.label = robot.spec().joints[joint];
+      series.x = time;
+      series.color = k + 1;
+      for (int f = 0; f < clip.frames; ++f) {
+        series.y.push_back(at(f, joint));
+        if (f == 0) continue;
+        const double v = std::abs(at(f, joint) - at(f - 1, joint)) * clip.fps;
+        fastest.y[f] = std::max(fastest.y[f], v);
       }
-      plot::Series series{.label = label, .color = 1 + i % (plot::kNumColors - 1)};
-      for (int f = 0; f < clip.frames; f += stride) {
-        series.x.push_back(f / clip.fps);
-        series.y.push_back(clip.q[static_cast<std::size_t>(f) * kTaskJoints + joint]);
-      }
-      panel.series.push_back(std::move(series));
+      angles.series.push_back(std::move(series));
     }
-    figure.panels.push_back(std::move(panel));
+    speed.series.push_back(std::move(fastest));
+    figure.panels.push_back(std::move(angles));
+    figure.panels.push_back(std::move(speed));
   }
-  return figure;
+  return plot::RenderSvg(figure);
+}
+
+void Inspect(const MotionArguments& args) {
+  const RobotModel robot = RobotModel::Load(args.robot);
+  const MotionClip clip = ReadMotion(args.file, robot);
+  fmt::print("{}", DescribeMotion(clip, robot));
+  if (args.plot.empty()) return;
+  WriteFileAtomically(args.plot, MotionSvg(clip, robot));
+  fmt::print("wrote {}\n", args.plot);
 }
 
 }  // namespace
 
 void AddMotion(CLI::App* app) {
-  struct Arguments {
-    std::string file, plot;
-  };
-  auto args = std::make_shared<Arguments>();
-  CLI::App* motion = app->add_subcommand("motion", "recorded motions, as references for the arms");
+  auto args = std::make_shared<MotionArguments>();
+  CLI::App* motion = app->add_subcommand("motion", "recorded motions for the arms");
   motion->require_subcommand(1);
   CLI::App* inspect = motion->add_subcommand("inspect", "what is in a motion file");
-  inspect
-      ->add_option("file", args->file, ".csv (36 columns at 30 per second) or .npz (mjlab, AMASS)")
+  inspect->add_option("file", args->file, ".csv (36 columns), or .npz of mjlab or AMASS")
       ->required();
-  inspect->add_option("--plot", args->plot, "write the arm joints over time, an SVG page");
-  inspect->callback([args] {
-    const RobotModel robot = RobotModel::Load("g1");
-    const MotionClip clip = ReadMotion(args->file, robot);
-    fmt::print("{}", DescribeMotion(clip, robot));
-    if (args->plot.empty()) return;
-    WriteFileAtomically(args->plot, plot::RenderSvg(MotionFigure(clip, robot)));
-    fmt::print("wrote {}\n", args->plot);
-  });
+  inspect->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
+      ->capture_default_str();
+  inspect->add_option("--plot", args->plot, "SVG file of the arms' joints");
+  inspect->callback([args] { Inspect(*args); });
 }
 
 }  // namespace silc

@@ -5,38 +5,46 @@
 
 #include "silc/base/table.h"
 #include "silc/cli/verbs.h"
-#include "silc/train/run_folder.h"
+#include "silc/train/train_run.h"
 
 namespace silc {
+namespace {
+
+void Runs(const std::string& folder) {
+  Table table({{"run", "", Align::kToLeft},
+               {"task", "", Align::kToLeft},
+               {"method", "", Align::kToLeft},
+               {"budget", "", Align::kToLeft},
+               {"iterations"},
+               {"of"},
+               {"reward"},
+               {"state", "", Align::kToLeft}});
+  const std::vector<RunInfo> runs = ListRuns(folder);
+  for (const RunInfo& run : runs) {
+    const bool bounded = run.method.starts_with("silc");
+    table.Row({run.folder,
+               run.task,
+               run.method,
+               bounded ? run.mode : "–",
+               std::to_string(run.iteration),
+               std::to_string(run.iterations),
+               FormatNumber(run.reward),
+               run.state});
+  }
+  if (runs.empty()) {
+    fmt::print("no runs in {}\n", folder);
+  } else {
+    fmt::print("{}", table.Render());
+  }
+}
+
+}  // namespace
 
 void AddRuns(CLI::App* app) {
   auto folder = std::make_shared<std::string>("runs");
-  CLI::App* verb = app->add_subcommand("runs", "list trainings");
-  verb->add_option("folder", *folder, "where they are")->capture_default_str();
-  verb->callback([folder] {
-    const std::vector<RunInfo> runs = ListRuns(*folder);
-    if (runs.empty()) {
-      fmt::print("no runs in {}\n", *folder);
-      return;
-    }
-    Table table({{"run", "", Align::kToLeft},
-                 {"task", "", Align::kToLeft},
-                 {"method", "", Align::kToLeft},
-                 {"budget", "", Align::kToLeft},
-                 {"iterations", ""},
-                 {"reward", ""},
-                 {"state", "", Align::kToLeft}});
-    for (const RunInfo& run : runs) {
-      table.Row({run.name,
-                 run.task,
-                 run.method,
-                 run.mode,
-                 fmt::format("{}/{}", run.done, run.iterations),
-                 run.reward ? FormatNumber(*run.reward) : "–",
-                 run.state});
-    }
-    fmt::print("{}", table.Render());
-  });
+  CLI::App* verb = app->add_subcommand("runs", "trainings in a folder and how far they are");
+  verb->add_option("folder", *folder, "a run, or a folder of runs")->capture_default_str();
+  verb->callback([folder] { Runs(*folder); });
 }
 
 }  // namespace silc

@@ -29,7 +29,7 @@ void ParsePush(const std::string& text, SimOptions* options) {
   const std::string rest = text.substr(static_cast<std::size_t>(std::max(read, 0)));
   const bool finite = std::isfinite(f[0]) && std::isfinite(f[1]) && std::isfinite(f[2]) &&
                       std::isfinite(options->push_time);
-  if (fields != 4 || (rest != "" && rest != "s") || !finite) {
+  if (fields != 4 || (!rest.empty() && rest != "s") || !finite) {
     throw ConfigError(
         "--push " + text +
         ": must be force and time, as in 50,0,0@0.5s: 50 N along x, 0.5 s after the start");

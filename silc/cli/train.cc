@@ -1,38 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <thread>
 
 #include "silc/base/error.h"
 #include "silc/cli/verbs.h"
-#include "silc/learn/trainer.h"
-#include "silc/train/run_folder.h"
-#include "silc/train/train_config.h"
+#include "silc/train/train_run.h"
 
 namespace silc {
 namespace {
 
-struct TrainArguments {
-  std::vector<std::string> words;  // the task, and key=value
-  TrainRequest request;
-  std::string out, resume;
-  double max_seconds = 0;
-};
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
 
-// ---- stopping ----
-
-std::atomic<bool> g_stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free);  // set in a signal handler
-
-extern "C" void OnSignal(int) {
-  if (g_stop.exchange(true)) ::_exit(130);
+// Once: finish the iteration. Twice: at once, as the signal would have done.
+extern "C" void OnStopSignal(int signal) {
+  if (stop_requested.exchange(true)) std::_Exit(128 + signal);
   static constexpr char kText[] =
       "\nstopping after this iteration, with a checkpoint; again: at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
@@ -45,9 +39,8 @@ class StopTimer {
     if (seconds <= 0) return;
     thread_ = std::jthread([this, seconds](const std::stop_token& ended) {
       std::unique_lock lock(mutex_);
-      const bool over = wake_.wait_for(
-          lock, ended, std::chrono::duration<double>(seconds), [&] { return false; });
-      if (!over && !ended.stop_requested()) g_stop = true;
+      wake_.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
+      if (!ended.stop_requested()) stop_requested = true;
     });
   }
 
@@ -57,124 +50,125 @@ class StopTimer {
   std::jthread thread_;
 };
 
-// ---- the verb ----
+struct TrainArguments {
+  TrainRequest request;
+  std::string out, resume;
+  double max_seconds = 0;
+};
 
-void Announce(const TrainConfig& config, const LocoVecEnvOptions& env, const std::string& folder) {
-  const LearnConfig& learn = config.learn;
-  fmt::print("{}, {}{}: {} robots × {} steps × {} iterations on {}, seed {}\n",
-             config.name,
-             learn.penalty.method,
-             config.needs_budget() ? " under " + config.mode : "",
-             config.envs,
-             learn.steps,
-             learn.iterations,
-             config.backend == "cuda"
-                 ? "the GPU"
-                 : fmt::format("{}, {} threads", config.backend, env.env.threads),
-             learn.seed);
-  if (!config.needs_budget() && !config.mode.empty()) {
-    fmt::print(
-        "{} bounds no stiffness: the budget {} is not used\n", learn.penalty.method, config.mode);
-  }
-  fmt::print("run folder {}; Ctrl-C stops with a checkpoint\n", folder);
-  std::fflush(stdout);
+std::string DefaultFolder(const TrainConfig& config) {
+  const auto stem = [](const std::string& name) {
+    return std::filesystem::path(name).stem().string();
+  };
+  std::string name = fmt::format("runs/{:%Y-%m-%d}-{}-{}",
+                                 fmt::localtime(std::time(nullptr)),
+                                 stem(config.task),
+                                 config.learn.penalty.method);
+  if (EnvOptionsOf(config).env.samples) name += "-" + stem(config.mode);
+  name += fmt::format("-seed{}", config.learn.seed);
+  std::string folder = name;
+  for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("{}.{}", name, i);
+  return folder;
 }
 
 void Train(TrainArguments args) {
   const StopTimer timer(args.max_seconds);
   TrainRequest& request = args.request;
-  for (const std::string& word : args.words) {
-    if (word.find('=') != std::string::npos) {
-      request.overrides.push_back(word);
-    } else if (request.task.empty()) {
-      request.task = word;
-    } else {
-      throw ConfigError(word + ": one task at a time, and settings as key=value");
+  // with --resume the task is the run's: what stands in its place is an override
+  if (request.task.find('=') != std::string::npos) {
+    request.overrides.insert(request.overrides.begin(), request.task);
+    request.task.clear();
+  }
+  // --motions takes all words that follow it: settings among them are settings
+  for (auto file = request.motions.begin(); file != request.motions.end();) {
+    const bool setting = file->find('=') != std::string::npos && !std::filesystem::exists(*file);
+    if (setting) request.overrides.push_back(*file);
+    file = setting ? request.motions.erase(file) : file + 1;
+  }
+  TrainRunOptions options;
+  if (!args.resume.empty()) {
+    if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
+        request.backend || !request.preset.empty() || !request.motions.empty() ||
+        !args.out.empty()) {
+      throw ConfigError("--resume " + args.resume +
+                        ": takes task, method and the rest from the run; --iterations and "
+                        "--threads may change it");
     }
-  }
-  const bool resumes = !args.resume.empty();
-  if (!resumes && request.task.empty()) {
-    throw ConfigError("silc train: which task? g1-stand, g1-loco or a file; or --resume RUN");
-  }
-  if (resumes && !args.out.empty()) {
-    throw ConfigError("--out: a resumed run goes on in its own folder");
-  }
-
-  TrainConfig config;
-  if (resumes) {
-    while (args.resume.size() > 1 && args.resume.ends_with('/')) args.resume.pop_back();
+    const std::string path = args.resume + "/config.yaml";
+    if (!std::filesystem::exists(path)) {
+      throw ConfigError("--resume " + args.resume + ": no run: there is no " + path);
+    }
+    options.config = ReadTrainConfig(path);
+    if (request.threads) options.config.learn.threads = *request.threads;
+    if (request.iterations) options.config.learn.iterations = *request.iterations;
+    ApplyResumeOverrides(request.overrides, &options.config);
+    options.folder = args.resume;
+    options.resume = true;
   } else {
-    config = ResolveTrainConfig(request);
-    if (args.out.empty()) args.out = DefaultRunPath(config);
+    if (request.task.empty()) throw ConfigError("train: name a task: g1-stand or g1-loco");
+    options.config = ResolveTrainConfig(request);
+    options.folder = args.out.empty() ? DefaultFolder(options.config) : args.out;
   }
-  // what an environment or a trainer cannot be made of shall leave no folder behind
-  std::optional<RunFolder> folder;
-  if (resumes) {
-    folder.emplace(RunFolder::Open(args.resume));
-    config = ReadTrainConfig(folder->config_file());
-    ApplyToResumed(request, &config);
-  }
-  const std::string path = resumes ? args.resume : args.out;
-  const LocoVecEnvOptions options = MakeEnvOptions(&config, path + "/diverged.jsonl");
-  const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(options);
-  Trainer trainer(config.learn, env.get());
-  if (!resumes) folder.emplace(RunFolder::Create(path, config));
-
-  Announce(config, options, path);
-  if (resumes) {
-    const bool found = trainer.Resume(
-        path, [](const std::string& text) { fmt::print(stderr, "silc: {}\n", text); });
-    folder->WriteConfig(config);
-    folder->ForgetMetricsAfter(trainer.iteration());
-    fmt::print("{}\n",
-               found ? fmt::format("going on after iteration {}", trainer.iteration())
-                     : "there is no checkpoint yet: begins anew");
-    std::fflush(stdout);
-  }
-  const auto export_policy = [&] { folder->WritePolicy(trainer.Policy(), config); };
-  export_policy();  // an old one may be of an older checkpoint than the one taken up
 
   struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  TrainLog log(path, stdout, /*line_every_s=*/1);
-  const bool done = trainer.Run(path, &log, &g_stop, export_policy);
-  log.Say(fmt::format("{} {} of {} iterations; policy {}",
-                      done ? "done:" : "stopped after",
-                      trainer.iteration(),
-                      config.learn.iterations,
-                      folder->policy_file()));
-  if (!done) log.Say("go on with: silc train --resume " + path);
+  action.sa_handler = OnStopSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  options.stop = &stop_requested;
+  options.out = stdout;
+  fmt::print("{}: {}, {}{}, {} robots; Ctrl-C stops after the iteration at work\n",
+             options.folder,
+             options.config.task,
+             options.config.learn.penalty.method,
+             EnvOptionsOf(options.config).env.samples ? " under " + options.config.mode : "",
+             options.config.envs);
+  std::fflush(stdout);
+  const TrainOutcome outcome = RunTraining(options);
+  fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",
+             outcome.done ? "done" : "stopped",
+             outcome.iteration,
+             options.config.learn.iterations,
+             options.folder);
+  if (outcome.done) {
+    fmt::print("  silc observe {}/policy.onnx --rollout 10\n", options.folder);
+  } else {
+    fmt::print("  silc train --resume {}\n", options.folder);
+  }
 }
 
 }  // namespace
 
 void AddTrain(CLI::App* app) {
   auto args = std::make_shared<TrainArguments>();
-  TrainRequest* request = &args->request;
+  TrainRequest& request = args->request;
   CLI::App* verb =
       app->add_subcommand("train", "train a policy, with or without a stiffness bound");
-  verb->add_option("task", args->words, "g1-stand, g1-loco or a task file; then key=value settings")
-      ->type_name("TASK [learn.KEY=VALUE] [task.KEY=VALUE]...");
+  verb->add_option("task", request.task, "g1-stand, g1-loco or a task file");
   verb->add_option(
-      "--method", request->method, "baseline, lcp, sn-lcp, scalar-lcp, alcp, silc-paper, silc");
-  verb->add_option("--mode",
-                   request->mode,
-                   "budget of silc and silc-paper: compliance, soft-hand, … or a YAML file");
-  verb->add_option("--preset", request->preset, "settings by name (quick) or from a YAML file");
-  verb->add_option("--backend", request->backend, "batch (CPU), mujoco (CPU, reference) or cuda");
-  verb->add_option("--envs", request->envs, "robots")->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--threads", request->threads, "CPU threads; 0: all")
-      ->check(CLI::Range(0, 1024));
-  verb->add_option("--seed", request->seed)->check(CLI::Range(0, 2147483647));
-  verb->add_option("--iterations", request->iterations)->check(CLI::Range(0, 1000000000));
-  verb->add_option("--out", args->out, "run folder [runs/DATE-TASK-METHOD-MODE-seed]");
-  verb->add_option("--motions", request->motions, "motion files for the arms [generated reaches]");
+      "overrides", request.overrides, "any setting, as in learn.epochs=3 task.push.force=50");
+  verb->add_option("--method",
+                   request.method,
+                   "baseline, lcp, sn-lcp, scalar-lcp, alcp, silc-paper or silc [baseline]");
+  verb->add_option(
+      "--mode",
+      request.mode,
+      "budget of silc and silc-paper: compliance, high-stiff, … or a YAML file [compliance]");
+  verb->add_option("--preset", request.preset, "settings that go together: quick, or a YAML file");
+  verb->add_option("--backend", request.backend, "batch (CPU), cuda or mujoco [batch]");
+  verb->add_option("--envs", request.envs, "robots trained at once [the preset's]")
+      ->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--seed", request.seed, "of everything random [1]")
+      ->check(CLI::Range(0, 2147483647));
+  verb->add_option("--threads", request.threads, "of the CPU; the result does not depend on it")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--iterations", request.iterations, "learn.iterations [the preset's]")
+      ->check(CLI::Range(0, 1000000000));
   verb->add_option(
           "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
       ->check(CLI::Range(0.0, 1e9));
-  verb->add_option("--resume", args->resume, "go on with the run in this folder");
+  verb->add_option("--motions", request.motions, "arm references: .csv or .npz files");
+  verb->add_option("--out", args->out, "folder of the run [runs/DATE-TASK-METHOD-MODE-seedS]");
+  verb->add_option("--resume", args->resume, "folder of a run to go on with");
   verb->callback([args] { Train(*args); });
 }
 

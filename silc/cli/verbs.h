@@ -9,11 +9,13 @@ namespace silc {
 // (silc/base/error.h) and told in main.cc.
 void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
+void AddMotion(CLI::App* app);
 void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
+void AddExport(CLI::App* app);
+// where LibTorch is
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
-void AddMotion(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/config/budget_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
+#include "silc/base/yaml.h"
 
 namespace silc {
 namespace {
@@ -23,16 +26,11 @@ Eigen::Vector3d ReadAxes(const YamlNode& node) {
   return axes;
 }
 
-// the fewest that read back as the same number
-std::string Digits(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
-}
-
 }  // namespace
 
 BudgetSpec ParseBudget(const YamlNode& root) {
   root.Keys({"null_space"}, {"com", "hands", "left_hand", "right_hand"});
+
   BudgetSpec spec;
   if (root.Has("com")) spec.com = ReadAxes(root["com"]);
   if (root.Has("hands")) {
@@ -60,18 +58,16 @@ UserBudget ParseBudget(std::string_view text, const std::string& path) {
 }
 
 std::string BudgetYaml(const BudgetSpec& spec) {
-  std::string text = "{";
+  std::string text;
   const auto axes = [&](const char* key, const std::optional<Eigen::Vector3d>& k) {
-    if (!k) return;
-    text += std::string(key) + ": [" + Digits((*k)[0]) + ", " + Digits((*k)[1]) + ", " +
-            Digits((*k)[2]) + "], ";
+    if (k) text += fmt::format("{}: [{}, {}, {}]\n", key, (*k)[0], (*k)[1], (*k)[2]);
   };
   axes("com", spec.com);
   axes("left_hand", spec.hand[0]);
   axes("right_hand", spec.hand[1]);
-  const char* weight = spec.weight == NullWeight::kServo ? "gains" : "identity";
-  return text + "null_space: {weight: " + weight + ", stiffness: " + Digits(spec.null_stiffness) +
-         "}}";
+  return text + fmt::format("null_space: {{weight: {}, stiffness: {}}}\n",
+                            spec.weight == NullWeight::kServo ? "gains" : "identity",
+                            spec.null_stiffness);
 }
 
 UserBudget ReadBudget(const std::string& name_or_path) {

@@ -28,9 +28,10 @@ UserBudget ReadBudget(const std::string& name_or_path);
 
 /// The same from text; `path` stands for the file in messages.
 UserBudget ParseBudget(std::string_view text, const std::string& path);
+/// The same from a map.
 BudgetSpec ParseBudget(const YamlNode& node);
 
-/// The budget as one line of YAML that ParseBudget() takes, with all digits.
+/// The budget as such a file; reading it back gives the same numbers.
 std::string BudgetYaml(const BudgetSpec& spec);
 
 }  // namespace silc

@@ -73,6 +73,19 @@ TEST(BudgetFile, EveryModeShipsAsAFile) {
   }
 }
 
+TEST(BudgetFile, WrittenAndReadBack) {
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(200.125, 1.0 / 3, 2e4);
+  spec.hand[1] = Eigen::Vector3d(1, 2, 3e5);
+  spec.weight = NullWeight::kServo;
+  spec.null_stiffness = 0.7;
+  const BudgetSpec read = ParseBudget(BudgetYaml(spec), "x.yaml").spec;
+  EXPECT_EQ(read.com, spec.com);
+  EXPECT_EQ(read.hand, spec.hand);
+  EXPECT_EQ(read.weight, spec.weight);
+  EXPECT_EQ(read.null_stiffness, spec.null_stiffness);
+}
+
 TEST(BudgetFile, MessagesSayWhereAndWhy) {
   EXPECT_EQ(Message("com: [1, 2]\nnull_space: {weight: gains, stiffness: 1}\n"),
             "soft.yaml:1: com: must be three numbers, N/m along x, y, z");

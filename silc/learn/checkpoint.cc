@@ -109,10 +109,9 @@ void CheckpointFolder::Save(int iteration, const Blobs& blobs) {
   }
 }
 
-std::optional<int> CheckpointFolder::NewestIteration() const {
+int CheckpointFolder::NewestIteration() const {
   const std::map<int, std::string> files = List();
-  if (files.empty()) return std::nullopt;
-  return files.rbegin()->first;
+  return files.empty() ? 0 : files.rbegin()->first;
 }
 
 std::optional<CheckpointFolder::Loaded> CheckpointFolder::LoadNewest(

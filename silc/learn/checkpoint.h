@@ -28,6 +28,9 @@ class CheckpointFolder {
   /// Writes beside and renames, then removes what is older than the last `keep`. Throws RunError.
   void Save(int iteration, const Blobs& blobs);
 
+  /// Of the newest file, whole or not; 0 when there is none.
+  int NewestIteration() const;
+
   struct Loaded {
     int iteration = 0;
     std::string path;
@@ -36,8 +39,6 @@ class CheckpointFolder {
   /// The newest that is whole; for every newer one that is not, `warn` is told why. Nothing when
   /// there is none.
   std::optional<Loaded> LoadNewest(const std::function<void(const std::string&)>& warn) const;
-  /// Of the newest, whole or not.
-  std::optional<int> NewestIteration() const;
 
  private:
   std::map<int, std::string> List() const;  // iteration → path

@@ -113,6 +113,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Count("checkpoint_every", &c->checkpoint_every, 1, kMany);
   f.Count("keep_checkpoints", &c->keep_checkpoints, 2, 100000);
   f.Flag("checkpoint_env", &c->checkpoint_env);
+  f.Flag("graphs", &c->graphs);
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
   f.Number("penalty.lambda", &p->lambda, 0, 1e6);
@@ -203,10 +204,17 @@ void ReadLearnConfig(const YamlNode& node, LearnConfig* config) {
   config->Validate(node.Where());
 }
 
+std::vector<std::string> LearnKeys() {
+  LearnConfig unused;
+  std::vector<std::string> keys;
+  const Fields fields = FieldsOf(&unused);
+  for (const Field& field : fields.list()) keys.push_back("learn." + field.key);
+  return keys;
+}
+
 void ApplyOverrides(std::span<const std::string> overrides, LearnConfig* config) {
   const Fields fields = FieldsOf(config);
-  std::vector<std::string> known;
-  for (const Field& field : fields.list()) known.push_back("learn." + field.key);
+  const std::vector<std::string> known = LearnKeys();
   for (const std::string& text : overrides) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

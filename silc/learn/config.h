@@ -66,6 +66,7 @@ struct LearnConfig {
   int chunks = 4;              // pieces of a mini-batch on the CPU: fixed, whatever the threads
   int threads = 0;             // CPU; 0: as many as there are
   std::string device = "cpu";  // cpu, cuda
+  bool graphs = true;          // cuda: replay recorded work instead of launching kernel by kernel
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;
   bool checkpoint_env = true;  // all robots' state too: a resumed run goes on as if never stopped
@@ -86,6 +87,9 @@ void ReadLearnConfig(const YamlNode& node, LearnConfig* config);
 
 /// "learn.epochs=3", "learn.penalty.lambda=0.2": the same rules, from the command line.
 void ApplyOverrides(std::span<const std::string> overrides, LearnConfig* config);
+
+/// Every key as the command line takes it: "learn.epochs", …
+std::vector<std::string> LearnKeys();
 
 /// Everything, as YAML that ReadLearnConfig() takes under `learn:`.
 std::string ToYaml(const LearnConfig& config);

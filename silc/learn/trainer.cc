@@ -370,7 +370,7 @@ struct Trainer::Impl {
   // The first iteration runs kernel by kernel: libraries set themselves up in it. From the second
   // on a GPU replays what was recorded.
   bool Records() const {
-    return config.device == "cuda" && iterated > 0 && DeviceGraph::Available();
+    return config.device == "cuda" && config.graphs && iterated > 0 && DeviceGraph::Available();
   }
 
   // ---- update ----

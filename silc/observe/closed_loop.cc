@@ -42,6 +42,13 @@ Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string&
   return servo;
 }
 
+ContactModeTracker MakeContactTracker(const RobotModel& robot) {
+  ContactModeOptions options;
+  options.enter_force = robot.spec().foot_force.enter;
+  options.leave_force = robot.spec().foot_force.leave;
+  return ContactModeTracker(options);
+}
+
 ClosedLoop::ClosedLoop(const RobotModel& robot, Policy policy, LoopOptions options)
     : robot_(&robot),
       policy_(std::move(policy)),
@@ -243,6 +250,11 @@ LoopStatus ClosedLoop::Check() const {
   const bool upright = GravityInBase(*robot_, *data_).z() < -0.5;
   return upright && BasePosition().z() > fallen_height_ ? LoopStatus::kRunning
                                                         : LoopStatus::kFallen;
+}
+
+void ClosedLoop::TrackContacts(ContactModeTracker* tracker) const {
+  const std::array<FootForce, 2> feet = ComputeFootForces(*robot_, *data_);
+  tracker->Update(feet[kLeft].normal, feet[kRight].normal, period_);
 }
 
 Vector3d ClosedLoop::ComPosition() const { return silc::ComPosition(*robot_, *data_); }

@@ -8,6 +8,7 @@
 
 #include "silc/policy/policy.h"
 #include "silc/robot/robot_model.h"
+#include "silc/stiffness/contact_mode.h"
 #include "silc/stiffness/types.h"
 
 namespace silc {
@@ -39,6 +40,9 @@ const char* Describe(LoopStatus status);
 /// ("" for its default), with the policy's action scale. Throws ConfigError when a set is asked for
 /// by name that does not exist.
 Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string& gains_name);
+
+/// A tracker with the force thresholds of the robot's feet, both of them down to begin with.
+ContactModeTracker MakeContactTracker(const RobotModel& robot);
 
 /// Policy, joint servo and MuJoCo in a loop: the policy every control period, the servo at every
 /// physics step (S1) with torques limited to the joints' effort. Deterministic; a copy is an
@@ -89,6 +93,9 @@ class ClosedLoop {
   const Eigen::VectorXd& tau() const { return tau_; }  ///< [N·m] applied in the last physics step
   /// Share of joints and physics steps of the last Advance() in which the effort limit was met. [1]
   double saturation() const { return saturation_; }
+
+  /// One control period of the tracker with the forces that are on the feet now.
+  void TrackContacts(ContactModeTracker* tracker) const;
 
   Eigen::Vector3d ComPosition() const;           ///< p_WC [m]
   Eigen::Vector3d HandPosition(int hand) const;  ///< p_WH [m], kLeft or kRight

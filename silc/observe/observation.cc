@@ -20,6 +20,7 @@ ObserverOptions MakeObserverOptions(const Servo& servo, const ObservationOptions
   observer.budget = options.budget.spec;
   observer.condition = options.condition;
   observer.one_step_sigma = true;
+  observer.exact_action_loop = true;  // some 6 ms, which a tool has
   return observer;
 }
 

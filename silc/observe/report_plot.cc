@@ -125,7 +125,8 @@ std::vector<Panel> FrequencyPanels(const ObservationRun& run) {
   int color = 0;
   for (const int joint : PlottedJoints(run)) {
     color = color % 7 + 1;
-    Series re{.label = run.joints[joint], .color = color}, im = re;
+    Series re{.label = run.joints[joint], .color = color};
+    Series im{.label = run.joints[joint], .color = color};
     for (std::size_t i = 0; i < run.sweep.hz.size(); ++i) {
       const std::complex<double> K = run.sweep.K[i](joint, joint);
       re.x.push_back(run.sweep.hz[i]);

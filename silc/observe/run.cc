@@ -34,13 +34,6 @@ ObservationRun Begin(ClosedLoop* loop, const ObservationOptions& options, std::s
   return run;
 }
 
-ContactModeTracker MakeTracker(const RobotModel& robot) {
-  ContactModeOptions options;
-  options.enter_force = robot.spec().foot_force.enter;
-  options.leave_force = robot.spec().foot_force.leave;
-  return ContactModeTracker(options);
-}
-
 // The sweep of the moment in the middle of the run, by σ where there is one: a moment that
 // happened, so its matrices belong together, which an average's would not.
 class MedianSweep {
@@ -96,14 +89,13 @@ ObservationRun ObserveRollout(ClosedLoop loop,
                                          command.lin_vel.y(),
                                          command.yaw_rate));
   MomentObserver observer(loop.robot(), run.servo, run.timing, options);
-  ContactModeTracker tracker = MakeTracker(loop.robot());
+  ContactModeTracker tracker = MakeContactTracker(loop.robot());
   MedianSweep median;
   const std::vector<double> grid = SweepGrid(run.timing.period);
 
   const int steps = static_cast<int>(std::lround((settle + seconds) / loop.period()));
   for (int step = 0; step < steps; ++step) {
-    const std::array<FootForce, 2> feet = ComputeFootForces(loop.robot(), *loop.data());
-    tracker.Update(feet[kLeft].normal, feet[kRight].normal, loop.period());
+    loop.TrackContacts(&tracker);
     run.end = loop.Decide();
     if (run.end != LoopStatus::kRunning) break;
     if (loop.time() >= settle - 1e-9) {
@@ -140,7 +132,7 @@ ObservationRun ObserveStates(ClosedLoop loop,
   if (rows == 0) throw ConfigError(npz_path + ": holds no states");
   ObservationRun run = Begin(&loop, options, fmt::format("{} states from {}", rows, npz_path));
   MomentObserver observer(loop.robot(), run.servo, run.timing, options);
-  ContactModeTracker tracker = MakeTracker(loop.robot());
+  ContactModeTracker tracker = MakeContactTracker(loop.robot());
   MedianSweep median;
   const std::vector<double> grid = SweepGrid(run.timing.period);
   const auto row = [](const std::vector<double>& values, int index, int width) {
@@ -148,8 +140,7 @@ ObservationRun ObserveStates(ClosedLoop loop,
   };
   for (int i = 0; i < rows; ++i) {
     loop.SetState(row(qpos, i, model->nq), row(qvel, i, model->nv));
-    const std::array<FootForce, 2> feet = ComputeFootForces(loop.robot(), *loop.data());
-    tracker.Update(feet[kLeft].normal, feet[kRight].normal, loop.period());
+    loop.TrackContacts(&tracker);
     run.end = loop.Decide();
     if (run.end != LoopStatus::kRunning) break;
     Moment moment =

@@ -153,15 +153,12 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
   result.point = PointName(options.point);
 
   ClosedLoop loop(start);
-  const RobotModel& robot = loop.robot();
-  ContactModeTracker tracker(
-      {.enter_force = robot.spec().foot_force.enter, .leave_force = robot.spec().foot_force.leave});
+  ContactModeTracker tracker = MakeContactTracker(loop.robot());
   const int settle_steps = static_cast<int>(std::lround(options.settle / loop.period()));
   for (int step = 0; step < settle_steps; ++step) {
     result.settled = loop.Step();
     if (result.settled != LoopStatus::kRunning) return result;
-    const std::array<FootForce, 2> feet = ComputeFootForces(robot, *loop.data());
-    tracker.Update(feet[kLeft].normal, feet[kRight].normal, loop.period());
+    loop.TrackContacts(&tracker);
   }
   result.mode = tracker.mode();
   Predict(loop, options, &result);

@@ -46,6 +46,7 @@ class Compiler {
 
   BatchModel Run() {
     out_.step = StepModel<double>{};
+    out_.pairs = PairModel<double>{};
     CheckOptions();
     CheckElements();
     MakeBodies();
@@ -53,6 +54,7 @@ class Compiler {
     if (problems_.empty()) {
       MakeActuators();
       MakeContacts();
+      MakePairs();
       MakeOutputs();
     }
     if (!problems_.empty()) {
@@ -510,6 +512,132 @@ class Compiler {
     std::copy(contacts_.begin(), contacts_.end(), step.contact);
   }
 
+  /// Whether MuJoCo looks for contacts between two geoms of moving bodies.
+  bool MayTouch(int g1, int g2) const {
+    const int w1 = m_.body_weldid[m_.geom_bodyid[g1]], w2 = m_.body_weldid[m_.geom_bodyid[g2]];
+    if (w1 == w2) return false;
+    const bool match = (m_.geom_contype[g1] & m_.geom_conaffinity[g2]) ||
+                       (m_.geom_contype[g2] & m_.geom_conaffinity[g1]);
+    if (!match || Excluded(m_.geom_bodyid[g1], m_.geom_bodyid[g2])) return false;
+    const int p1 = m_.body_weldid[m_.body_parentid[w1]], p2 = m_.body_weldid[m_.body_parentid[w2]];
+    return Disabled(mjDSBL_FILTERPARENT) || (w1 != p2 && w2 != p1);
+  }
+
+  /// (D12) Pairs of spheres and capsules on two moving links.
+  void MakePairs() {
+    out_.self_collision = options_.self_collision;
+    if (!options_.self_collision || Disabled(mjDSBL_CONTACT) || Disabled(mjDSBL_CONSTRAINT)) return;
+    const auto moves = [&](int g) { return out_.bodies[m_.geom_bodyid[g]].link >= 0; };
+    for (int g1 = 0; g1 < m_.ngeom; ++g1) {
+      for (int g2 = g1 + 1; moves(g1) && g2 < m_.ngeom; ++g2) {
+        if (!moves(g2)) continue;
+        int pair = -1;
+        for (int i = 0; i < m_.npair; ++i) {
+          const int a = m_.pair_geom1[i], b = m_.pair_geom2[i];
+          if ((a == g1 && b == g2) || (a == g2 && b == g1)) pair = i;
+        }
+        if (pair >= 0) {
+          AddPair(g1, g2, FromPair(pair));
+        } else if (MayTouch(g1, g2)) {
+          AddPair(g1, g2, Mix(g1, g2));
+        }
+      }
+    }
+    const auto room = [&](std::size_t count, int most, const char* what) {
+      if (count <= static_cast<std::size_t>(most)) return true;
+      Refuse("self-collision",
+             std::to_string(count) + " " + what + ", at most " + std::to_string(most) +
+                 " are supported; exclude some, or leave self-collision off");
+      return false;
+    };
+    PairModel<double>& out = out_.pairs;
+    out.impratio = std::max(m_.opt.impratio, kMinValue);
+    if (!room(shapes_.size(), kMaxShapes, "shapes") || !room(pairs_.size(), kMaxPairs, "pairs") ||
+        !room(kinds_.size(), kMaxPairKinds, "different contact parameters")) {
+      return;
+    }
+    out.num_shapes = static_cast<int>(shapes_.size());
+    out.num_pairs = static_cast<int>(pairs_.size());
+    out.num_kinds = static_cast<int>(kinds_.size());
+    std::copy(shapes_.begin(), shapes_.end(), out.shape);
+    std::copy(pairs_.begin(), pairs_.end(), out.pair);
+    std::copy(kinds_.begin(), kinds_.end(), out.kind);
+  }
+
+  /// Index of the geom's shape; −1 for other than spheres and capsules.
+  int ShapeOf(int geom) {
+    for (std::size_t i = 0; i < shape_geoms_.size(); ++i) {
+      if (shape_geoms_[i] == geom) return static_cast<int>(i);
+    }
+    const int type = m_.geom_type[geom];
+    if (type != mjGEOM_SPHERE && type != mjGEOM_CAPSULE) return -1;
+    const BatchBody& body = out_.bodies[m_.geom_bodyid[geom]];
+    const Matrix3d R_LB = Orientation(body);
+    ShapeConstants<double> s = {};
+    s.link = body.link;
+    s.capsule = type == mjGEOM_CAPSULE;
+    StoreVector(Position(body) + R_LB * ToVector(m_.geom_pos + 3 * geom), s.p_LC);
+    s.radius = m_.geom_size[3 * geom];
+    if (s.capsule) {
+      const Matrix3d R_LG = R_LB * ToRotation(m_.geom_quat + 4 * geom);
+      StoreVector(R_LG.col(2) * m_.geom_size[3 * geom + 1], s.axis);
+    }
+    s.invweight = m_.body_invweight0[2 * m_.geom_bodyid[geom]];
+    shape_geoms_.push_back(geom);
+    shapes_.push_back(s);
+    return static_cast<int>(shapes_.size()) - 1;
+  }
+
+  void AddPair(int g1, int g2, const PairParameters& parameters) {
+    for (const int g : {g1, g2}) {
+      const int other = g == g1 ? g2 : g1;
+      if (ShapeOf(g) >= 0) continue;
+      if (std::find(refused_.begin(), refused_.end(), g) == refused_.end()) {
+        refused_.push_back(g);
+        Refuse(Name(mjOBJ_GEOM, g),
+               "may touch the moving " + Name(mjOBJ_GEOM, other) +
+                   ", and only spheres and capsules touch each other; use one of them, exclude the "
+                   "pair, or leave self-collision off");
+      }
+      return;
+    }
+    if (parameters.condim != 1 && parameters.condim != 3) {
+      Refuse(Name(mjOBJ_GEOM, g1),
+             "contacts with condim " + std::to_string(parameters.condim) +
+                 " are not supported, only 1 and 3");
+      return;
+    }
+    PairKind<double> kind = {};
+    kind.frictionless = parameters.condim == 1;
+    kind.mu1 = kind.frictionless ? 0 : parameters.friction[0];
+    kind.mu2 = kind.frictionless ? 0 : parameters.friction[1];
+    kind.row =
+        MakeRow(Name(mjOBJ_GEOM, g1), parameters.solref, parameters.solimp, parameters.margin);
+    const auto same = [&](const PairKind<double>& k) {
+      const SoftRow<double>&a = k.row, &b = kind.row;
+      return k.frictionless == kind.frictionless && k.mu1 == kind.mu1 && k.mu2 == kind.mu2 &&
+             a.K == b.K && a.B == b.B && a.dmin == b.dmin && a.dmax == b.dmax &&
+             a.inv_width == b.inv_width && a.mid == b.mid && a.margin == b.margin &&
+             a.power == b.power;
+    };
+    auto found = std::find_if(kinds_.begin(), kinds_.end(), same);
+    if (found == kinds_.end()) found = kinds_.insert(kinds_.end(), kind);
+    const int s1 = ShapeOf(g1), s2 = ShapeOf(g2);
+    const auto reach = [](const ShapeConstants<double>& s) {
+      return s.radius + Eigen::Map<const Vector3d>(s.axis).norm();
+    };
+    // a little more than exact, for single precision
+    const double far = (reach(shapes_[s1]) + reach(shapes_[s2]) + parameters.margin) * 1.0001;
+    PairConstants<double> pair = {};
+    pair.first = static_cast<unsigned char>(s1);
+    pair.second = static_cast<unsigned char>(s2);
+    pair.kind = static_cast<unsigned char>(found - kinds_.begin());
+    pair.other_tree =
+        out_.step.link[shapes_[s1].link].root != out_.step.link[shapes_[s2].link].root;
+    pair.reach2 = far > 0 ? far * far : 0;
+    pairs_.push_back(pair);
+  }
+
   bool Excluded(int b1, int b2) const {
     for (int i = 0; i < m_.nexclude; ++i) {
       const int a = m_.exclude_signature[i] >> 16, b = m_.exclude_signature[i] & 0xffff;
@@ -635,8 +763,16 @@ class Compiler {
     for (const std::string& name : options_.feet) {
       const int id = FindNamed(mjOBJ_BODY, name, "foot");
       if (id < 0) continue;
-      if (out_.bodies[id].link < 0) Refuse("foot '" + name + "'", "does not move");
-      step.foot_link[step.num_feet++] = out_.bodies[id].link;
+      const BatchBody& body = out_.bodies[id];
+      if (body.link < 0) {
+        Refuse("foot '" + name + "'", "does not move");
+        continue;
+      }
+      if (step.link[body.link].root != 0) {
+        Refuse("foot '" + name + "'", "is not part of the first tree, which is the robot");
+      }
+      StoreVector(Position(body), step.foot_point[step.num_feet]);
+      step.foot_link[step.num_feet++] = body.link;
     }
     const auto add_site = [&](const std::string& name,
                               const char* role,
@@ -691,6 +827,9 @@ class Compiler {
       const ContactConstants<double>& first = step.contact[link.first_contact];
       if (!std::equal(c.n, c.n + 3, first.n) || c.offset != first.offset) link.contact_reach = 1e10;
     }
+    for (int i = 0; i < out_.pairs.num_shapes; ++i) {
+      step.link[out_.pairs.shape[i].link].keep_frame = 1;
+    }
     for (int i = 0; i < step.num_imus; ++i) step.link[step.imu[i].link].keep_frame = 1;
     for (int i = 0; i < step.num_pushes; ++i) step.link[step.push[i].link].keep_frame = 1;
   }
@@ -699,6 +838,10 @@ class Compiler {
   const BatchModelOptions& options_;
   BatchModel out_;
   std::vector<ContactConstants<double>> contacts_;
+  std::vector<ShapeConstants<double>> shapes_;
+  std::vector<int> shape_geoms_, refused_;
+  std::vector<PairKind<double>> kinds_;
+  std::vector<PairConstants<double>> pairs_;
   std::vector<std::string> problems_;
 };
 
@@ -836,6 +979,7 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
   o.num_frames = m.num_frames;
   o.num_pushes = m.num_pushes;
   std::copy_n(m.foot_link, kMaxFeet, o.foot_link);
+  for (int i = 0; i < m.num_feet; ++i) ToFloat(m.foot_point[i], o.foot_point[i]);
   o.nq = m.nq;
   o.nv = m.nv;
   o.has_friction = m.has_friction;
@@ -916,6 +1060,34 @@ StepModel<float> ToFloat(const StepModel<double>& m) {
   for (int i = 0; i < m.num_pushes; ++i) {
     o.push[i].link = m.push[i].link;
     ToFloat(m.push[i].p_LC, o.push[i].p_LC);
+  }
+  return o;
+}
+
+PairModel<float> ToFloat(const PairModel<double>& m) {
+  const auto f = [](double x) { return static_cast<float>(x); };
+  PairModel<float> o = {};
+  o.num_shapes = m.num_shapes;
+  o.num_pairs = m.num_pairs;
+  o.num_kinds = m.num_kinds;
+  o.impratio = f(m.impratio);
+  for (int i = 0; i < m.num_shapes; ++i) {
+    const ShapeConstants<double>& a = m.shape[i];
+    ShapeConstants<float>& s = o.shape[i];
+    s.link = a.link;
+    s.capsule = a.capsule;
+    ToFloat(a.p_LC, s.p_LC);
+    ToFloat(a.axis, s.axis);
+    s.radius = f(a.radius);
+    s.invweight = f(a.invweight);
+  }
+  for (int i = 0; i < m.num_pairs; ++i) {
+    const PairConstants<double>& a = m.pair[i];
+    o.pair[i] = {a.first, a.second, a.kind, a.other_tree, f(a.reach2)};
+  }
+  for (int i = 0; i < m.num_kinds; ++i) {
+    const PairKind<double>& a = m.kind[i];
+    o.kind[i] = {f(a.mu1), f(a.mu2), a.frictionless, ToFloat(a.row)};
   }
   return o;
 }

@@ -7,6 +7,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include "silc/physics/pair_model.h"
 #include "silc/physics/step_model.h"
 
 namespace silc {
@@ -16,6 +17,7 @@ struct BatchModelOptions {
   std::vector<std::string> imus;    // sites with gyro and accelerometer
   std::vector<std::string> frames;  // sites whose pose, velocity and Jacobian may be asked for
   std::vector<std::string> pushes;  // bodies that may be pushed
+  bool self_collision = false;      // make the contacts between two moving bodies
   double max_speed = 1000;          // |q̇| of a robot that has lost its mind     [rad/s or m/s]
   double max_distance = 10000;      // the same for the base's position            [m]
 };
@@ -39,15 +41,18 @@ struct BatchModel {
   std::vector<double> default_kp, default_kd;  // nu; from position actuators, 0 for motors
   std::vector<double> qpos0;                   // nq
   std::vector<std::string> feet, imus, frames, pushes;
+  bool self_collision;
+  PairModel<double> pairs;  // none without self_collision
 };
 
 /// Compiles an mjModel. Throws ConfigError that lists everything the stepper cannot do, each with
 /// the element's name and the reason; nothing is left out of the physics in silence, with one
-/// exception that has a name: contacts between two moving bodies (self-collision) are not made.
+/// exception that has a name: contacts between two moving bodies are made only with
+/// options.self_collision.
 BatchModel CompileBatchModel(const mjModel& model, const BatchModelOptions& options = {});
 
-/// Makes MuJoCo leave out the contacts the batch stepper leaves out: those between two moving
-/// bodies. Contacts of moving bodies with the static world stay as they were.
+/// Makes MuJoCo leave out the contacts the batch stepper leaves out without self-collision: those
+/// between two moving bodies. Contacts of moving bodies with the static world stay as they were.
 void RemoveSelfCollision(mjModel* model);
 
 /// Ten numbers per link (mass, centre of mass in L, inertia about it: xx yy zz xy xz yz) for bodies
@@ -66,5 +71,6 @@ std::vector<double> DefaultRow(const BatchModel& model);
 
 /// The same constants in single precision.
 StepModel<float> ToFloat(const StepModel<double>& model);
+PairModel<float> ToFloat(const PairModel<double>& model);
 
 }  // namespace silc

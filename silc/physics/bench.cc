@@ -130,7 +130,8 @@ void BenchOne(const PhysicsBenchOptions& options,
                                     .kernel = options.kernel,
                                     .num_envs = envs,
                                     .threads = options.threads,
-                                    .friction_loss = friction});
+                                    .friction_loss = friction,
+                                    .self_collision = options.self_collision});
   PhysicsBatch& batch = *made.batch;
   const Crowd crowd(robot, &batch, *made.model, options.push);
   // one thread of ours: its own time. Several, or a GPU: the clock on the wall.
@@ -171,6 +172,7 @@ void BenchOne(const PhysicsBenchOptions& options,
                  {"threads", options.threads},
                  {"substeps", options.substeps},
                  {"friction_loss", friction},
+                 {"self_collision", options.self_collision},
                  {"push", options.push},
                  {"mujoco", mj_versionString()}};
     line.update(more);
@@ -213,25 +215,28 @@ void BenchOne(const PhysicsBenchOptions& options,
     peak = 24.0 * kernel.lanes * kRounds / (ThreadSeconds() - start);
   }
   const double rate = Median(rates) / options.threads;
-  print("physics.profile",
-        flop.per_step * rate / peak,
-        "of peak flop/s",
-        {{"share", share},
-         {"iterations", static_cast<double>(counts.iterations - before.iterations) / steps},
-         {"iterations_of_vector",
-          static_cast<double>(counts.group_iterations - before.group_iterations) / groups},
-         {"contacts", static_cast<double>(counts.contacts - before.contacts) / steps},
-         {"live_links", static_cast<double>(counts.live_links - before.live_links) / groups},
-         {"unconverged", static_cast<double>(counts.unconverged - before.unconverged) / steps},
-         {"flop_per_step", flop.per_step},
-         {"bytes_per_robot", MakeLayout(cpu->model().step).size * sizeof(float)},
-         {"peak_flop_per_s", peak}});
+  print(
+      "physics.profile",
+      flop.per_step * rate / peak,
+      "of peak flop/s",
+      {{"share", share},
+       {"iterations", static_cast<double>(counts.iterations - before.iterations) / steps},
+       {"iterations_of_vector",
+        static_cast<double>(counts.group_iterations - before.group_iterations) / groups},
+       {"contacts", static_cast<double>(counts.contacts - before.contacts) / steps},
+       {"self_contacts", static_cast<double>(counts.self_contacts - before.self_contacts) / steps},
+       {"live_links", static_cast<double>(counts.live_links - before.live_links) / groups},
+       {"unconverged", static_cast<double>(counts.unconverged - before.unconverged) / steps},
+       {"flop_per_step", flop.per_step},
+       {"bytes_per_robot", MakeLayout(cpu->model().step).size * sizeof(float)},
+       {"peak_flop_per_s", peak}});
 }
 
 }  // namespace
 
 void RunPhysicsBench(const PhysicsBenchOptions& options) {
-  const RobotModel robot = RobotModel::Load(options.robot, {.self_collision = false});
+  const RobotModel robot =
+      RobotModel::Load(options.robot, {.self_collision = options.self_collision});
   for (const int envs : options.envs) {
     for (const double friction : options.friction_loss) BenchOne(options, robot, envs, friction);
   }

@@ -17,6 +17,7 @@ struct PhysicsBenchOptions {
   int repeats = 5;   // interleaved with MuJoCo; medians are printed
   double push = 10;  // steady horizontal force on the base, at most, along x and y [N]
   std::vector<double> friction_loss = {0, 0.3};  // [N·m]
+  bool self_collision = false;                   // contacts between the robot's own links, in both
 };
 
 /// Measures steps per second of a backend and of MuJoCo in turn, on robots that stand and topple

@@ -54,6 +54,7 @@ struct CpuBatch::Impl {
       : options(opts),
         kernel(Choose(opts.kernel)),
         step(ToFloat(model.step)),
+        pairs(ToFloat(model.pairs)),
         layout(MakeLayout(model.step)),
         num_groups((num_envs + kernel.lanes - 1) / kernel.lanes),
         group_stride(static_cast<long>(layout.size) * kernel.lanes),
@@ -77,6 +78,7 @@ struct CpuBatch::Impl {
   const CpuBatchOptions options;
   const GroupKernel kernel;
   const StepModel<float> step;
+  const PairModel<float> pairs;
   const FieldLayout layout;
   const int num_groups;
   const long group_stride;
@@ -117,6 +119,7 @@ void CpuBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
   s.pool.For(s.num_groups, [&](int worker, int group) {
     s.kernel.advance(s.step,
+                     s.pairs,
                      s.layout,
                      s.Group(group),
                      s.options.step,

@@ -118,6 +118,9 @@ struct CudaBatch::Impl {
 
 CudaBatch::CudaBatch(BatchModel model, int num_envs, const CudaBatchOptions& options)
     : PhysicsBatch(std::move(model), num_envs) {
+  if (model_.self_collision) {
+    throw ConfigError("the CUDA back end has no self-collision; leave it off, or use 'batch'");
+  }
   if (!CudaAvailable()) throw RunError("no CUDA device found; run with --backend cpu");
   CudaCheck(cudaSetDevice(options.device), "choosing the device");
   impl_ = std::make_unique<Impl>(model_, num_envs, options);

@@ -42,6 +42,7 @@ inline void SinCos(Counted x, Counted* s, Counted* c) {
   *c = std::cos(x.v);
 }
 inline double Lane(Counted a, int) { return a.v; }
+inline void SetLane(Counted* a, int, double value) { a->v = value; }
 
 }  // namespace silc::SILC_KERNEL
 
@@ -66,7 +67,8 @@ FlopCount CountFlop(const BatchModel& model,
   using portable::Counted;
   constexpr int kRobots = 8;
   const StepModel<double>& s = model.step;
-  const auto work = std::make_unique<portable::Workspace<Counted>>();
+  const auto work = std::make_unique<portable::PairedWorkspace<Counted>>();
+  work->pair.model = &model.pairs;
   const int robots = std::min<int>(kRobots, static_cast<int>(qpos.size()) / s.nq);
   long total = 0;
   for (int env = 0; env < robots; ++env) {

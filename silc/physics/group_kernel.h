@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "silc/physics/fields.h"
+#include "silc/physics/pair_model.h"
 
 namespace silc {
 
@@ -16,6 +17,7 @@ struct GroupKernel {
   int lanes;
   std::size_t workspace_bytes;  // scratch per thread, aligned to 64 bytes
   void (*advance)(const StepModel<float>& model,
+                  const PairModel<float>& pairs,
                   const FieldLayout& layout,
                   float* group,
                   const StepOptions& options,

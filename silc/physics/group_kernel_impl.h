@@ -11,6 +11,7 @@ namespace silc::SILC_KERNEL {
 
 template <int N>
 void AdvanceGroup(const StepModel<float>& model,
+                  const PairModel<float>& pairs,
                   const FieldLayout& layout,
                   float* group,
                   const StepOptions& options,
@@ -18,9 +19,16 @@ void AdvanceGroup(const StepModel<float>& model,
                   StepCounts* counts,
                   void* workspace) {
   using Real = Lanes<N>;
-  Workspace<Real>& work = *static_cast<Workspace<Real>*>(workspace);
   const RobotData<Real> robot = BindRobot(layout, reinterpret_cast<Real*>(group), 1);
-  AdvanceRobot<Real>(model, robot, options, substeps, counts, work);
+  // two copies of the step: one knows of self-collision, the other need not pay for it
+  if (pairs.num_pairs > 0) {
+    auto& work = *static_cast<PairedWorkspace<Real>*>(workspace);
+    work.pair.model = &pairs;
+    AdvanceRobot<Real>(model, robot, options, substeps, counts, work);
+  } else {
+    auto& work = *static_cast<Workspace<Real>*>(workspace);
+    AdvanceRobot<Real>(model, robot, options, substeps, counts, work);
+  }
 }
 
 template <int N>
@@ -49,7 +57,8 @@ float MultiplyAdd(long rounds) {
 
 template <int N>
 GroupKernel MakeGroupKernel(const char* name) {
-  return {name, N, sizeof(Workspace<Lanes<N>>), AdvanceGroup<N>, GroupOutputs<N>, MultiplyAdd<N>};
+  return {
+      name, N, sizeof(PairedWorkspace<Lanes<N>>), AdvanceGroup<N>, GroupOutputs<N>, MultiplyAdd<N>};
 }
 
 }  // namespace silc::SILC_KERNEL

@@ -198,6 +198,25 @@ SILC_HD bool All(LaneMask<N> m) {
 
 #endif  // __CUDACC__
 
+/// The flag of lane i, and the mask that has it alone.
+SILC_HD bool LaneBit(bool m, int) { return m; }
+template <class Real>
+SILC_HD MaskOf<Real> OneLane(int i) {
+  if constexpr (ScalarTraits<Real>::kLanes == 1) {
+    return true;
+  } else {
+    MaskOf<Real> m(false);
+    m.v[i] = -1;
+    return m;
+  }
+}
+#ifndef __CUDACC__
+template <int N>
+SILC_HD bool LaneBit(LaneMask<N> m, int i) {
+  return m.v[i] != 0;
+}
+#endif
+
 /// The value of lane i, and its replacement; a plain scalar has one lane.
 SILC_HD double Lane(double a, int) { return a; }
 SILC_HD float Lane(float a, int) { return a; }

@@ -17,12 +17,13 @@ RobotBatch MakeRobotBatch(const RobotModel& robot, const BatchRequest& request) 
   const RobotSpec& spec = robot.spec();
   RobotBatch out;
   out.model.reset(mj_copyModel(nullptr, robot.model()), mj_deleteModel);
-  RemoveSelfCollision(out.model.get());
+  if (!request.self_collision) RemoveSelfCollision(out.model.get());
   if (request.friction_loss >= 0) {
     for (const int dof : robot.dof_address())
       out.model->dof_frictionloss[dof] = request.friction_loss;
   }
   BatchModelOptions options;
+  options.self_collision = request.self_collision;
   options.feet = {spec.left_foot.body, spec.right_foot.body};
   options.frames = {spec.left_foot.site, spec.right_foot.site};
   for (const ImuSpec& imu : spec.imus) options.imus.push_back(imu.site);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/physics/double_support.h"
 #include "silc/physics/fields.h"
 #include "silc/physics/step.h"
 
@@ -70,7 +71,7 @@ SILC_HD void AdvanceRobot(const StepModel<T>& model,
 }
 
 /// Centre of mass, poses, velocities and Jacobians of the present state (fields kCom …
-/// kStanceJacobian). The centre of mass is that of the first tree.
+/// kDoubleStanceJacobian). The centre of mass is that of the first tree.
 template <class Real, class Work, class T>
 SILC_HD_NOINLINE void ComputeOutputs(
     const StepModel<T>& model, const FieldLayout& layout, Real* memory, int stride, Work& work) {
@@ -216,7 +217,9 @@ SILC_HD_NOINLINE void ComputeOutputs(
           }
         }
       }
-      for (int b = model.foot_link[f]; b >= 0; b = model.link[b].parent) {
+      // a base that is fixed cannot give way to a foot at rest
+      const bool floating = model.link[0].joint == JointKind::kFree;
+      for (int b = floating ? model.foot_link[f] : -1; b >= 0; b = model.link[b].parent) {
         const LinkConstants<T>& link = model.link[b];
         if (link.joint == JointKind::kFree) continue;
         const Vec3<Real> carried = AtPoint(work.link[b].S, r);
@@ -225,6 +228,13 @@ SILC_HD_NOINLINE void ComputeOutputs(
         stance_J[start + 2 * nv + link.dof] -= carried.z;
       }
     }
+  }
+  if (model.num_feet >= 2) {
+    DoubleSupport<Real>(model,
+                        stance_J,
+                        column(Field::kClosingJacobian),
+                        column(Field::kDoubleStanceJacobian),
+                        work);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/physics/pairs.h"
+#include "silc/physics/soft_row.h"
 #include "silc/physics/spatial.h"
 #include "silc/physics/step_model.h"
 #include "silc/physics/team.h"
@@ -167,9 +169,16 @@ struct LinkRows {
 using Index = unsigned char;
 static_assert(kMaxLinks < 256 && kMaxContacts < 256);
 
-template <class Real, int kLinks = kMaxLinks, int kContacts = kMaxContacts, class Crew = Solo>
+/// @tparam kSelfContacts  slots for contacts between links (pairs.h); 0 without self-collision
+template <class Real,
+          int kLinks = kMaxLinks,
+          int kContacts = kMaxContacts,
+          class Crew = Solo,
+          int kSelfContacts = 0>
 struct Workspace {
   using Team = Crew;
+  static constexpr int kSlots = kSelfContacts;
+  PairWork<Real, kLinks, kSelfContacts> pair;
   LinkWork<Real> link[kLinks];
   LinkFrame<Real> frame[kLinks];
   ArticulatedInertia<Real>
@@ -187,21 +196,11 @@ struct Workspace {
   MaskOf<Real> solved;  // Newton ended with its rows settled: factor and rows agree
 };
 
-enum class Stage { kIdle, kNewton, kDamped };
+/// With self-collision. Its `pair.model` is to be set before a step.
+template <class Real>
+using PairedWorkspace = Workspace<Real, kMaxLinks, kMaxContacts, Solo, kMaxSelfContacts>;
 
-template <class Real, class T>
-SILC_HD Real Impedance(const SoftRow<T>& row, Real pos) {
-  const Real one(1);
-  const Real x = Min(Abs(pos) * Real(row.inv_width), one);
-  const Real w = one - x;
-  Real xp = x, wp = w;
-  for (int k = 1; k < row.power; ++k) {
-    xp = xp * x;
-    wp = wp * w;
-  }
-  const Real y = Select(x <= Real(row.mid), Real(row.rise) * xp, one - Real(row.fall) * wp);
-  return Real(row.dmin) + y * Real(row.dmax - row.dmin);
-}
+enum class Stage { kIdle, kNewton, kDamped };
 
 /// Turns a frame about its own axis k by the angle with sine s and cosine c; returns the axis. A
 /// template: columns picked at run time would have to live in memory.
@@ -564,6 +563,7 @@ SILC_HD void FindLive(const StepModel<T>& model, const RobotData<Real>& robot, W
     MaskOf<Real> live = awake & MaskOf<Real>(link.friction > 0);
     const LinkRows rows = work.rows[b];
     if (rows.at_limit()) live = live | (work.link[b].limit_D > zero);
+    if constexpr (Work::kSlots > 0) live = live | work.pair.touched[b];
     for (int k = rows.first(); k < rows.end(); ++k) {
       live = live | (work.contact[k].D > zero);
     }
@@ -629,28 +629,28 @@ SILC_HD void AddContactRows(const ContactWork<Real>& c,
 
 /// What an elimination reads of a link, and what a pass down the eliminated tree reads; ahead of
 /// their use where Team::kReadAhead.
-template <class Real>
+template <class Real, bool kAhead>
 struct LinkTerms {
-  Spatial<Real> S;
-  RigidInertia<Real> G;
-  Spatial<Real> f;
-  Real tau, diagonal, x;
+  ReadOf<Spatial<Real>, kAhead> S;
+  ReadOf<RigidInertia<Real>, kAhead> G;
+  ReadOf<Spatial<Real>, kAhead> f;
+  ReadOf<Real, kAhead> tau, diagonal, x;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkTerms<Real> ReadTerms(const Work& work, int b) {
+SILC_HD LinkTerms<Real, Work::Team::kReadAhead> ReadTerms(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.G, w.f, w.tau, w.diagonal, w.x, work.rows[b]};
 }
-template <class Real>
+template <class Real, bool kAhead>
 struct LinkFactor {
-  Spatial<Real> S, U;
-  Real D, inv_D, u, x;
-  MaskOf<Real> live;
+  ReadOf<Spatial<Real>, kAhead> S, U;
+  ReadOf<Real, kAhead> D, inv_D, u, x;
+  ReadOf<MaskOf<Real>, kAhead> live;
   LinkRows rows;
 };
 template <class Real, class Work>
-SILC_HD LinkFactor<Real> ReadFactor(const Work& work, int b) {
+SILC_HD LinkFactor<Real, Work::Team::kReadAhead> ReadFactor(const Work& work, int b) {
   const LinkWork<Real>& w = work.link[b];
   return {w.S, w.U, w.D, w.inv_D, w.u, w.x, work.live[b], work.rows[b]};
 }
@@ -668,14 +668,15 @@ SILC_HD_NOINLINE void Eliminate(
   Spatial<Real> p;
   int carried = -1;  // the link whose A and p are still at hand
   const auto read = [&](int b) { return ReadTerms<Real>(work, b); };
-  Reader<LinkTerms<Real>, Team::kReadAhead> reader(read, count > 0 ? list[count - 1] : -1);
+  Reader<LinkTerms<Real, Team::kReadAhead>, Team::kReadAhead> reader(
+      read, count > 0 ? list[count - 1] : -1);
   for (int i = count - 1;; --i) {
     if (i == trunk - 1) Team::Meet();  // the branches are done
     if (i < 0) break;
     const int b = list[i];
     const LinkConstants<T>& link = model.link[b];
     LinkWork<Real>& w = work.link[b];
-    const LinkTerms<Real> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
+    const LinkTerms<Real, Team::kReadAhead> own = reader.Take(read, b, i > 0 ? list[i - 1] : -1);
     if (link.num_children == 1 && carried == link.first_child) {
       AddTo(&A, own.G);
       p = p + own.f;
@@ -716,6 +717,9 @@ SILC_HD_NOINLINE void Eliminate(
         const ContactWork<Real>& c = work.contact[k];
         p.lin = p.lin - c.force;
         p.ang = p.ang - Cross(c.r, c.force);
+      }
+      if constexpr (Work::kSlots > 0) {
+        if (work.pair.on_chain[b]) p = p - work.pair.force[b];
       }
       diagonal += Real(model.timestep) * w.damping;
       tau += w.constraint_force;
@@ -786,7 +790,8 @@ SILC_HD Motion<Real> ParentMotion(
 
 template <class Real, class Work, class T>
 SILC_HD void KeepMotion(const StepModel<T>& model, int b, const Motion<Real>& motion, Work& work) {
-  if (model.link[b].num_children > 1) {
+  // pairs of links ask for motions anywhere
+  if (model.link[b].num_children > 1 || Work::kSlots > 0) {
     work.link[b].a = motion.a;
     work.link[b].a_new = motion.a_new;
   }
@@ -852,8 +857,10 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     }
   }
   Team::AnyMember(&any_live);
+  if constexpr (Work::kSlots > 0) PairRows<Real>(work, false);
 
   Mask done = frozen | Not(any_live);
+  work.solved = done;
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
     // target: the minimum if the active rows stayed as they are
     Eliminate<Real>(model, Stage::kNewton, live, num_live, work.live_trunk, work);
@@ -862,11 +869,11 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     held = -1;
     const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
     auto walk = Team::Down(live, num_live, work.live_trunk);
-    Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+    Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
     for (; walk.Next(); held = walk.link) {
       const int b = walk.link;
       LinkWork<Real>& w = work.link[b];
-      const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+      const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
       if (model.link[b].joint == JointKind::kFree) {
         motion = {w.a, w.a_new};
         const Spatial<Real> d = w.a_new - w.a;
@@ -889,6 +896,12 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
         sums.Add(c.D, c.e[0] - c.e[1], c.e_new[0] - c.e_new[1]);
         sums.Add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
         sums.Add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
+      }
+    }
+    if constexpr (Work::kSlots > 0) {
+      // a robot that is done keeps its factors: computed again they would be the same
+      if (Any(work.pair.lanes & Not(done))) {
+        AddPairs<Real>(model, live, num_live, &dHd, &sums, work);
       }
     }
     for (int i = 0; i < work.num_limits; ++i) {
@@ -959,6 +972,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
           add(c.D, c.e[0] + c.e[2], c.e_new[0] + c.e_new[2]);
           add(c.D, c.e[0] - c.e[2], c.e_new[0] - c.e_new[2]);
         }
+        if constexpr (Work::kSlots > 0) ForPairEdges<Real>(work, add);
         for (int i = 0; i < work.num_limits; ++i) {
           const LinkWork<Real>& w = work.link[work.limit_links[i]];
           add(w.limit_D, w.limit_sign * w.x - w.limit_ref, w.limit_sign * w.x_new - w.limit_ref);
@@ -1008,10 +1022,19 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
       SILC_UNROLL
       for (int j = 0; j < 3; ++j) c.e[j] = move(c.e[j], c.e_new[j]);
     }
+    if constexpr (Work::kSlots > 0) {
+      for (int k = 0; k < work.pair.num_slots; ++k) {
+        PairSlot<Real>& s = work.pair.slot[k];
+        SILC_UNROLL
+        for (int j = 0; j < 3; ++j) s.e[j] = move(s.e[j], s.e_new[j]);
+      }
+    }
+    // one that stopped with its rows still changing has the factor of other rows, here or, where a
+    // neighbour goes on, after the next elimination
+    work.solved = work.solved | (Not(done) & Not(sums.changed));
     done = done | at_target;
     if (All(done)) break;
   }
-  work.solved = done;
   if (counts) {
     counts->unconverged += Count(Not(done));
     counts->live_links += num_live;
@@ -1062,11 +1085,11 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
   int held = -1;
   const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
   auto walk = Team::Down(model);
-  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
   for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
     const MaskOf<Real> live = factor.live;
     const bool is_free = model.link[b].joint == JointKind::kFree;
     if (is_free) {
@@ -1092,6 +1115,9 @@ SILC_HD_NOINLINE void Accelerate(const StepModel<T>& model, bool balance, Work& 
       const ContactWork<Real>& c = work.contact[k];
       missing.lin = missing.lin - c.force;
       missing.ang = missing.ang - Cross(c.r, c.force);
+    }
+    if constexpr (Work::kSlots > 0) {
+      if (work.pair.on_chain[b]) missing = missing - work.pair.force[b];
     }
     BalanceOf(model, w) = missing;
   }
@@ -1125,8 +1151,8 @@ template <class Real, class Work, class T>
 SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   using Team = typename Work::Team;
   struct Terms {
-    Spatial<Real> missing, S, U;
-    Real joint_missing, inv_D;
+    ReadOf<Spatial<Real>, Team::kReadAhead> missing, S, U;
+    ReadOf<Real, Team::kReadAhead> joint_missing, inv_D;
   };
   const auto read_terms = [&](int b) {
     LinkWork<Real>& w = work.link[b];
@@ -1170,11 +1196,11 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
   int held = -1;
   const auto read = [&](int b) { return ReadFactor<Real>(work, b); };
   auto walk = Team::Down(model);
-  Reader<LinkFactor<Real>, Team::kReadAhead> reader(read, walk.Peek());
+  Reader<LinkFactor<Real, Team::kReadAhead>, Team::kReadAhead> reader(read, walk.Peek());
   for (; walk.Next(); held = walk.link) {
     const int b = walk.link;
     LinkWork<Real>& w = work.link[b];
-    const LinkFactor<Real> factor = reader.Take(read, b, walk.Peek());
+    const LinkFactor<Real, Team::kReadAhead> factor = reader.Take(read, b, walk.Peek());
     if (model.link[b].joint == JointKind::kFree) {
       motion = {Select<Real>(work.solved, w.a + w.a_new, w.a), w.a_new};
     } else {
@@ -1194,6 +1220,9 @@ SILC_HD_NOINLINE void Refine(const StepModel<T>& model, Work& work) {
       ContactForce(&work.contact[k]);
     }
   }
+  if constexpr (Work::kSlots > 0) {
+    if (work.pair.num_slots > 0) RefinePairs<Real>(model, work);
+  }
 }
 
 /// qacc of the state, with everything on the way left in `work`. Does not touch qpos and qvel.
@@ -1207,6 +1236,7 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
   StageClock clock(counts);
   Kinematics<Real>(model, robot, substep, work);
   clock.Charge(kStageKinematics);
+  if constexpr (Work::kSlots > 0) FindPairs<Real>(model, robot, work);
   FindLive<Real>(model, robot, work);
   clock.Charge(kStageContacts);
   Eliminate<Real>(model, Stage::kIdle, work.idle_links, work.num_idle, work.idle_trunk, work);
@@ -1217,6 +1247,7 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
     Newton<Real>(model, robot, options, frozen, counts, work);
   }
   clock.Charge(kStageNewton);
+  if constexpr (Work::kSlots > 0) PairForces<Real>(work);
   Accelerate<Real>(model, options.refine, work);
   if (options.refine) Refine<Real>(model, work);
   clock.Charge(kStageRefine);
@@ -1225,6 +1256,11 @@ SILC_HD_NOINLINE void Forward(const StepModel<T>& model,
     ++counts->groups;
     for (int k = 0; k < work.num_active; ++k) {
       counts->contacts += Count(work.contact[k].D > Real(0));
+    }
+    if constexpr (Work::kSlots > 0) {
+      for (int k = 0; k < work.pair.num_slots; ++k) {
+        counts->self_contacts += Count(work.pair.slot[k].D > Real(0));
+      }
     }
   }
 }
@@ -1362,8 +1398,12 @@ SILC_HD void Step(const StepModel<T>& model,
     }
   }
   Team::AllMembers(&finite, &sane);
-  const MaskOf<Real> ok = was_ok & finite & sane;
-  const Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
+  MaskOf<Real> ok = was_ok & finite & sane;
+  Real code = Select(finite, Real(T(kFaultAbsurd)), Real(T(kFaultNotFinite)));
+  if constexpr (Work::kSlots > 0) {
+    code = Select(ok & work.pair.crowded, Real(T(kFaultCrowded)), code);
+    ok = ok & Not(work.pair.crowded);
+  }
   if (Team::Leads()) robot.fault[0] = Select(ok, zero, Select(was_ok, code, robot.fault[0]));
 
   for (int own = 0; own < Team::NumOwn(model); ++own) {

@@ -13,7 +13,12 @@ inline constexpr int kMaxFrames = 16;
 inline constexpr int kMaxPushes = 8;
 
 /// Why a robot was frozen.
-enum Fault : int { kFaultNone = 0, kFaultNotFinite = 1, kFaultAbsurd = 2 };
+enum Fault : int {
+  kFaultNone = 0,
+  kFaultNotFinite = 1,
+  kFaultAbsurd = 2,
+  kFaultCrowded = 3,  // more than kMaxSelfContacts contacts between its own links at once
+};
 
 struct StepOptions {
   int max_iterations = 20;  // of Newton's method
@@ -39,7 +44,8 @@ struct StepCounts {
   long groups = 0;              // vectors × steps
   long iterations = 0;          // Newton iterations that a robot needed
   long group_iterations = 0;    // iterations executed: the slowest robot of each vector
-  long contacts = 0;            // contact points in touch
+  long contacts = 0;            // contact points in touch with the ground
+  long self_contacts = 0;       // contacts between two links
   long unconverged = 0;         // robots that ran out of iterations
   long live_links = 0;          // links in Newton, over groups
   long ticks[kNumStages] = {};  // of the processor's clock, by stage
@@ -50,6 +56,7 @@ struct StepCounts {
     iterations += other.iterations;
     group_iterations += other.group_iterations;
     contacts += other.contacts;
+    self_contacts += other.self_contacts;
     unconverged += other.unconverged;
     live_links += other.live_links;
     for (int i = 0; i < kNumStages; ++i) ticks[i] += other.ticks[i];
@@ -157,6 +164,7 @@ template <class T>
 struct StepModel {
   int num_links, num_contacts, num_actuators, num_feet, num_imus, num_frames, num_pushes;
   int foot_link[kMaxFeet];
+  T foot_point[kMaxFeet][3];  // the foot body's origin in its link [m]
   int nq, nv;
   int has_friction;  // any joint with friction loss
   int has_limits;

@@ -52,16 +52,37 @@ struct Reader {
   Value ahead = {};
   template <class Read>
   SILC_HD Reader(const Read& read, int first) {
-    if (kAhead && first >= 0) ahead = read(first);
+    if (first >= 0) ahead = read(first);
   }
   template <class Read>
-  SILC_HD Value Take(const Read& read, int link, int next) {
-    if (!kAhead) return read(link);
+  SILC_HD Value Take(const Read& read, int, int next) {
     const Value value = ahead;
     if (next >= 0) ahead = read(next);
     return value;
   }
 };
+template <class Value>
+struct Reader<Value, false> {
+  template <class Read>
+  SILC_HD Reader(const Read&, int) {}
+  template <class Read>
+  SILC_HD Value Take(const Read& read, int link, int) {
+    return read(link);
+  }
+};
+
+/// A member of what is read: a copy where it is read ahead, else a look at the original. On a CPU
+/// the copies would be of vectors, through memory.
+template <class Value, bool kAhead>
+struct ReadType {
+  using Type = Value;
+};
+template <class Value>
+struct ReadType<Value, false> {
+  using Type = const Value&;
+};
+template <class Value, bool kAhead>
+using ReadOf = typename ReadType<Value, kAhead>::Type;
 
 struct Solo {
   static constexpr bool kReadAhead = false;  // a CPU does it by itself

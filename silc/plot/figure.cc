@@ -408,8 +408,9 @@ std::string RenderSvg(const Figure& figure) {
     out += fmt::format("<text class=\"u\" x=\"16\" y=\"44\">{}</text>\n", Escape(figure.subtitle));
   }
   for (int i = 0; i < count; ++i) {
-    const double x = 4 + (i % figure.columns) * figure.panel_width;
-    const double y = header + (i / figure.columns) * (figure.panel_height + 8);
+    const int column = i % figure.columns, row = i / figure.columns;
+    const double x = 4 + column * figure.panel_width;
+    const double y = header + row * (figure.panel_height + 8);
     out +=
         PanelRenderer(figure.panels[i], x, y, figure.panel_width, figure.panel_height, i).Render();
   }

@@ -21,7 +21,8 @@ std::vector<double> LinearTicks(double low, double high, int max_count) {
     const double last = std::floor(high / (step * factor) + 1e-9);
     if (last - first + 1 > max_count) continue;
     std::vector<double> ticks;
-    for (double k = first; k <= last; ++k) {
+    for (int i = 0; i <= static_cast<int>(last - first); ++i) {
+      const double k = first + i;
       // −0 would print as "-0"
       ticks.push_back(k == 0 ? 0.0 : k * step * factor);
     }

@@ -216,9 +216,9 @@ Real Binary(Op op, Real a, Real b) {
     case Op::kPow:
       return std::pow(a, b);
     case Op::kMin:
-      return b < a || b != b ? b : a;
+      return b < a || std::isnan(b) ? b : a;
     case Op::kMax:
-      return b > a || b != b ? b : a;
+      return b > a || std::isnan(b) ? b : a;
     default:
       SILC_CHECK(false);
       return a;

@@ -27,7 +27,7 @@ std::vector<Case> Cases() {
   const auto unary = [](Op op, float alpha = 0, float beta = 0) {
     return [=](GraphBuilder* b, ValueId x) { return b->AddUnary(op, "n", x, alpha, beta); };
   };
-  const auto with = [](Op op, Shape shape, std::vector<float> c) {
+  const auto with = [](Op op, const Shape& shape, const std::vector<float>& c) {
     return [=](GraphBuilder* b, ValueId x) {
       return b->AddBinary(op, "n", x, b->AddConstant("c", shape, c));
     };

@@ -154,7 +154,7 @@ class Object {
     return x;
   }
   std::string Choice(const char* key, const std::vector<std::string>& choices) {
-    const std::string word = String(key);
+    std::string word = String(key);
     if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
       FailHere(std::string("'") + key + "': '" + word + "' is not known" +
                DidYouMean(word, choices));

@@ -80,7 +80,7 @@ inline std::vector<double> DifferenceJacobian(GraphEvaluator<double>* evaluator,
     minus.assign(evaluator->output(output).begin(), evaluator->output(output).end());
     x[static_cast<std::size_t>(c)] = at;
     for (int r = 0; r < rows; ++r) {
-      jacobian[static_cast<std::size_t>(r * cols + c)] =
+      jacobian[static_cast<std::size_t>(r) * cols + c] =
           (plus[static_cast<std::size_t>(r)] - minus[static_cast<std::size_t>(r)]) / (2 * h);
     }
   }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <span>
 
+#include "silc/base/rng.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -265,26 +266,56 @@ TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
   }
 }
 
-// Shape and scale with the servo as the shape: the factor by which the gains would have to go down.
+// Shape and scale with the servo as the shape: eta, the factor by which the gains would have to go
+// down (or might go up) for a task bound. Two ways to the same number: eta is the smallest over all
+// force directions of the servo's compliance against the bound's, which a search finds too.
 TEST_F(G1Stiffness, DoubleSupportAllowsLessOfTheServo) {
-  const MatrixXd K_x = PaperModes()[1].spec.com->asDiagonal();
-  double eta[2];
-  for (int k = 0; k < 2; ++k) {
-    const ContactKinematics contact =
-        Contact(k == 0 ? ContactMode::kLeftSupport : ContactMode::kDoubleSupport);
-    const MatrixXd J = contact.closed ? MatrixXd(contact.com * contact.N) : MatrixXd(contact.com);
-    const MatrixXd B_0 = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
-    JointMatrix M;
-    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, 0.5 * (B_0 + B_0.transpose()), &eta[k], &M),
-              StiffnessStatus::kOk);
-    double worst = 0;
-    const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
-    ASSERT_EQ(WorstTaskEigenvalue(K_task, K_x, &worst), StiffnessStatus::kOk);
-    EXPECT_NEAR(worst, 1, 1e-6);
+  struct Case {
+    const char* name;
+    bool hand;
+    Vector3d K_x;          // [N/m]
+    double single, twice;  // eta of this model, three digits
+  };
+  const Case cases[] = {
+      {"com 200, 200, 20000", false, {200, 200, 20000}, 0.426, 0.080},
+      {"com 1000, 1000, 20000", false, {1000, 1000, 20000}, 1.239, 0.114},
+      {"hand 200", true, {200, 200, 200}, 1.244, 1.183},
+      {"hand 1000", true, {1000, 1000, 1000}, 6.220, 5.917},
+  };
+  Rng rng(3);
+  for (const Case& c : cases) {
+    double eta[2];
+    for (int k = 0; k < 2; ++k) {
+      const ContactKinematics contact =
+          Contact(k == 0 ? ContactMode::kLeftSupport : ContactMode::kDoubleSupport);
+      const Jacobian3& J_q = c.hand ? contact.hand[kLeft] : contact.com;
+      const MatrixXd J = contact.closed ? MatrixXd(J_q * contact.N) : MatrixXd(J_q);
+      const MatrixXd B_0 = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
+      const MatrixXd K_x = c.K_x.asDiagonal();
+      JointMatrix M;
+      ASSERT_EQ(ShapeAndScaleBudget(J, K_x, 0.5 * (B_0 + B_0.transpose()), &eta[k], &M),
+                StiffnessStatus::kOk);
+      double worst = 0;
+      const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
+      ASSERT_EQ(WorstTaskEigenvalue(K_task, K_x, &worst), StiffnessStatus::kOk);
+      EXPECT_NEAR(worst, 1, 1e-6) << c.name;
+
+      // no force finds the servo stiffer against the bound than 1/eta, and one comes near
+      const MatrixXd C = Task(J_q, Kp_, contact).C_x;
+      double found = HUGE_VAL;
+      for (int trial = 0; trial < 20000; ++trial) {
+        const Vector3d y = Vector3d(rng.Normal(), rng.Normal(), rng.Normal()).normalized();
+        const Vector3d f = c.K_x.cwiseSqrt().cwiseProduct(y);
+        found = std::min(found, f.dot(C * f));
+      }
+      EXPECT_GE(found, eta[k] * (1 - 1e-9)) << c.name;
+      EXPECT_LE(found, eta[k] * 1.05 + 1e-3) << c.name;
+    }
+    std::printf(
+        "[ figures  ] eta for %-22s %.3f single, %.3f double support\n", c.name, eta[0], eta[1]);
+    EXPECT_NEAR(eta[0] / c.single, 1, 0.01) << c.name;
+    EXPECT_NEAR(eta[1] / c.twice, 1, 0.01) << c.name;
   }
-  std::printf(
-      "[ figures  ] eta for compliance: %.3f single, %.3f double support\n", eta[0], eta[1]);
-  EXPECT_LT(eta[1], 0.5 * eta[0]);
 }
 
 // C9 on the robot: in flight a force on the centre of mass has a part on the base that no joint can

@@ -118,7 +118,8 @@ TEST_F(GeometricStiffness, IsTheCurvatureOfTheEnergyInDoubleSupport) {
   // h = 1e-3: truncation ~ h² of the fourth derivative, rounding ~ 1e-13 J / h², both near 1e-6 of
   // scale
   const double h = 1e-3;
-  for (const auto& [i, j] : {std::pair(0, 0), {3, 3}, {7, 12}, {nz - 1, nz - 1}, {2, 20}}) {
+  for (const auto& entry : {std::pair(0, 0), {3, 3}, {7, 12}, {nz - 1, nz - 1}, {2, 20}}) {
+    const int i = entry.first, j = entry.second;
     const auto at = [&](double a, double b) {
       VectorXd z = VectorXd::Zero(nz);
       z[i] += a * h;

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "silc/base/check.h"
 #include "silc/base/rng.h"
+#include "silc/stiffness/vector_kernel.h"
 
 namespace silc {
 namespace {
@@ -15,42 +17,73 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // A radius this close to one cannot be told from one: eigenvalues carry about nv·H·ε ≈ 1e-13, more
 // when they are defective.
 constexpr double kMargin = 1e-9;
-constexpr int kArnoldiSteps = 16;
-constexpr int kColdSteps =
-    48;                        // power steps that clear the fast modes out of a random start vector
-constexpr int kWarmSteps = 6;  // the same from the last call's vector
-constexpr double kRandomPart = 1e-3;
+constexpr int kForwardSteps = 20;     // f: powers of C on the random vector
+constexpr int kInverse = 8;           // p: dimensions the space grows by (I − C)⁻¹
+constexpr int kForward = 4;           // then by C; two at least, see Project()
+constexpr double kTrust = 10;         // residuals a Ritz value keeps from the circle
+constexpr double kWatched = 0.9;      // Ritz values beyond this have to keep that distance
+constexpr double kInvariant = 1e-12;  // what is left of a column in an invariant space, relative
 constexpr int kBoundSteps = 6;
+
+int Padded(int n) { return (n + kVectorLanes - 1) / kVectorLanes * kVectorLanes; }
+
+// In place, since a temporary would come from the heap.
+void TurnAboutAntidiagonal(Eigen::MatrixXd* A) {
+  const Eigen::Index last = A->rows() - 1;
+  for (Eigen::Index j = 0; j <= last; ++j) {
+    for (Eigen::Index i = 0; i + j < last; ++i) std::swap((*A)(i, j), (*A)(last - j, last - i));
+  }
+}
+
+// Calls visit(θ) for the eigenvalues of a quasi-triangular matrix, of complex pairs the upper one.
+template <typename Visitor>
+void ForEachEigenvalue(const Eigen::MatrixXd& T, int size, const Visitor& visit) {
+  for (int k = 0; k < size;) {
+    if (k + 1 < size && T(k + 1, k) != 0) {
+      // real pairs were split by the decomposition: this one is complex
+      const double mean = 0.5 * (T(k, k) + T(k + 1, k + 1));
+      const double half = 0.5 * (T(k, k) - T(k + 1, k + 1));
+      const double square = half * half + T(k, k + 1) * T(k + 1, k);
+      visit(std::complex<double>(mean, std::sqrt(std::max(0.0, -square))));
+      k += 2;
+    } else {
+      visit(std::complex<double>(T(k, k), 0));
+      k += 1;
+    }
+  }
+}
 
 }  // namespace
 
 ActionLoop::ActionLoop(int nv, int frames) : nv_(nv) {
-  SILC_CHECK(nv > 0 && frames > 0);
+  SILC_CHECK(nv > 0 && nv <= kMaxDofs && frames > 0);
   absolute_.resize(nv, nv);
   direction_.resize(nv);
-  image_.resize(nv);
+  image_.resize(Padded(nv));
   Resize(frames);
 }
 
 void ActionLoop::Resize(int frames) {
   frames_ = frames;
   const int size = nv_ * frames;
-  const int steps = std::min(kArnoldiSteps, size);
-  blocks_.setZero(nv_, size);
+  const int steps = kInverse + kForward;
+  blocks_.setZero(Padded(nv_), size);
   companion_.setZero(size, size);
-  krylov_.resize(size, steps + 1);
-  hessenberg_.resize(steps + 1, steps);
-  ritz_matrix_.resize(steps, steps);
-  work_.resize(size);
-  random_.resize(size);
+  krylov_.setZero(Padded(size), steps + 1);
+  inverse_.setZero(kInverse + 1, kInverse);
+  projected_.setZero(steps, steps);
+  work_.setZero(Padded(size));
+  coefficients_.resize(steps);
+  ritz_vector_.resize(steps);
+  random_.setZero(Padded(size));
   Rng rng(0x51c);  // any vector will do as long as it is the same one every time
   for (int k = 0; k < size; ++k) random_[k] = rng.Uniform(-1, 1);
   random_.normalize();
-  warm_ = false;
   // run once on zeros: Eigen leaves the status of a solver that never ran uninitialised, and
   // copying that is undefined
   schur_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(size, size), false);
-  ritz_ = Eigen::EigenSolver<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
+  ritz_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps), false);
+  reduction_ = Eigen::HessenbergDecomposition<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
 }
 
 // blocks_ = [A_0 A_1 …], A_i = J_a[i] + J_tau[i] Kp α. False when there is no loop at all.
@@ -62,7 +95,7 @@ bool ActionLoop::Gather(const Servo& servo, const PolicyJacobians& jacobians, bo
   if (used == 0) return false;
   if (used > frames_) Resize(used);
   for (int i = 0; i < frames_; ++i) {
-    auto block = blocks_.middleCols(i * nv_, nv_);
+    auto block = blocks_.block(0, i * nv_, nv_, nv_);
     if (i < actions) {
       SILC_CHECK(jacobians.J_a[i].rows() == nv_ && jacobians.J_a[i].cols() == nv_);
       block = jacobians.J_a[i];
@@ -82,111 +115,195 @@ bool ActionLoop::Gather(const Servo& servo, const PolicyJacobians& jacobians, bo
 // Σ|A_i| = T. If T d ≤ t d for a positive d and t < 1, then with r = t^{1/H} the entrywise bound
 // Σ|A_i| r^{−i−1} d ≤ r^{−H} T d ≤ d holds, so no |z| > r solves det(I − Σ A_i z^{−i−1}) = 0.
 double ActionLoop::ProvenBound() {
-  absolute_ = blocks_.leftCols(nv_).cwiseAbs();
-  for (int i = 1; i < frames_; ++i) absolute_ += blocks_.middleCols(i * nv_, nv_).cwiseAbs();
+  absolute_ = blocks_.topLeftCorner(nv_, nv_).cwiseAbs();
+  for (int i = 1; i < frames_; ++i) absolute_ += blocks_.block(0, i * nv_, nv_, nv_).cwiseAbs();
   direction_.setOnes();
   double best = std::numeric_limits<double>::infinity();
   for (int step = 0; step < kBoundSteps; ++step) {
-    image_.noalias() = absolute_ * direction_;
-    best = std::min(best, (image_.array() / direction_.array()).maxCoeff());
+    auto image = image_.head(nv_);
+    image.noalias() = absolute_ * direction_;
+    best = std::min(best, (image.array() / direction_.array()).maxCoeff());
     if (best < 1 - kMargin) return std::pow(best, 1.0 / frames_);
     // towards the Perron vector; the floor keeps it positive
-    direction_ = image_ / image_.maxCoeff();
+    direction_ = image / image.maxCoeff();
     direction_.array() += 1e-3;
   }
   return std::numeric_limits<double>::infinity();
 }
 
-// krylov_.col(to) = companion · krylov_.col(from): the history shifts, the new action comes in
-// front.
-void ActionLoop::Advance(int from, int to) {
-  const Eigen::Index older = krylov_.rows() - nv_;
-  krylov_.col(to).tail(older) = krylov_.col(from).head(older);
-  krylov_.col(to).head(nv_).noalias() = blocks_ * krylov_.col(from);
+// to = C · from: the history shifts, the new action comes in front. May be the same vector.
+void ActionLoop::Advance(const double* from, double* to) {
+  const int size = nv_ * frames_;
+  image_.setZero();
+  BestVectorKernel().add_times(
+      blocks_.data(), static_cast<int>(blocks_.rows()), size, from, image_.data());
+  std::copy_backward(from, from + size - nv_, to + size);
+  std::copy_n(image_.data(), nv_, to);
 }
 
-// Largest Ritz value of the companion matrix in a Krylov space; true when it has settled clearly
-// inside the circle.
-bool ActionLoop::Arnoldi(double* rho) {
-  const int steps = static_cast<int>(hessenberg_.cols());
-  if (warm_) {
-    krylov_.col(0) += kRandomPart * random_;
-  } else {
-    krylov_.col(0) = random_;
+// to = (I − C)⁻¹ from. Block rows 1, 2, … of (I − C) x = b
+// say x_i = x_{i−1} + b_i, so x_i = x_0 + c_i,
+// and the first one (I − Σ A_i) x_0 = b_0 + Σ A_i c_i.
+void ActionLoop::ShiftInvert(const double* from, double* to) {
+  const int size = nv_ * frames_;
+  std::fill_n(work_.data(), nv_, 0.0);
+  for (int k = nv_; k < size; ++k) work_[k] = work_[k - nv_] + from[k];
+  image_.setZero();
+  std::copy_n(from, nv_, image_.data());
+  BestVectorKernel().add_times(
+      blocks_.data(), static_cast<int>(blocks_.rows()), size, work_.data(), image_.data());
+  const JointVector b = image_.head(nv_);
+  const JointVector x = loop_.solve(b);
+  for (int i = 0; i < frames_; ++i) {
+    for (int k = 0; k < nv_; ++k) to[i * nv_ + k] = x[k] + work_[i * nv_ + k];
   }
-  for (int k = 0, count = warm_ ? kWarmSteps : kColdSteps; k < count; ++k) {
-    Advance(0, 1);
+}
+
+// krylov_.col(0) = Cᶠ r, normalised
+void ActionLoop::FilterStart() {
+  auto start = krylov_.col(0);
+  start = random_;
+  for (int k = 0; k < kForwardSteps; ++k) {
+    Advance(start.data(), krylov_.col(1).data());
     const double norm = krylov_.col(1).norm();
-    if (!(norm > 0)) break;  // nilpotent along this vector: Arnoldi will say so
-    krylov_.col(0) = krylov_.col(1) / norm;
+    if (!(norm > 0)) break;  // nilpotent along this vector: the space will say so
+    start = krylov_.col(1) / norm;
   }
-  krylov_.col(0).normalize();
-  warm_ = true;
-  hessenberg_.setZero();
+}
 
-  int used = steps;
-  double next = 0;
-  for (int j = 0; j < steps; ++j) {
-    Advance(j, j + 1);
-    auto v = krylov_.col(j + 1);
-    auto h = hessenberg_.col(j).head(j + 1);
-    h.noalias() = krylov_.leftCols(j + 1).transpose() * v;
-    v.noalias() -= krylov_.leftCols(j + 1) * h;
-    next = v.norm();
-    hessenberg_(j + 1, j) = next;
-    if (!(next > 1e-12 * h.norm())) {  // the space is invariant
-      used = j + 1;
-      next = 0;
-      break;
+// Makes krylov_.col(j + 1) orthogonal to those before it and a unit vector; the coefficients go to
+// `column`. False when nothing is left of it: the space is invariant.
+bool ActionLoop::Orthogonalise(int j, Eigen::Ref<Eigen::VectorXd> column, double* next) {
+  const VectorKernel& kernel = BestVectorKernel();
+  const int rows = static_cast<int>(krylov_.rows());
+  auto v = krylov_.col(j + 1);
+  auto h = coefficients_.head(j + 1);
+  column.setZero();
+  // twice: next to a mode at the circle the columns are nearly parallel, and once leaves them so
+  for (int pass = 0; pass < 2; ++pass) {
+    kernel.transposed_times(krylov_.data(), rows, j + 1, v.data(), h.data());
+    column.head(j + 1) += h;
+    h = -h;
+    kernel.add_times(krylov_.data(), rows, j + 1, h.data(), v.data());
+  }
+  *next = v.norm();
+  if (!(*next > kInvariant * column.norm())) {
+    *next = 0;
+    return false;
+  }
+  v /= *next;
+  return true;
+}
+
+// A rational Krylov space: first (I − C)⁻¹ V_p = V_{p+1} K, p steps, then C v = V h for the columns
+// after. projected_ = F with
+//     C V = V F + next v eᵀ,   V orthonormal, e the last unit vector.
+// Columns of F from p on are the h. Those before follow from C = I − ((I − C)⁻¹)⁻¹:
+//     C V_{p+1} K = V_{p+1} (K − I),  so  F_p K_p = K − I − (column p of F) k_{p+1,p} e_pᵀ.
+// Returns the number of columns, fewer than there could be when they span an invariant space.
+int ActionLoop::Project(double* next) {
+  JointMatrix loop = -blocks_.topLeftCorner(nv_, nv_);
+  for (int i = 1; i < frames_; ++i) loop -= blocks_.block(0, i * nv_, nv_, nv_);
+  loop.diagonal().array() += 1;
+  loop_.compute(loop);
+
+  const int most = static_cast<int>(projected_.cols());
+  projected_.setZero();
+  int p = 0;
+  while (p < kInverse) {
+    ShiftInvert(krylov_.col(p).data(), krylov_.col(p + 1).data());
+    const bool more = Orthogonalise(p, inverse_.col(p), next);
+    inverse_(p + 1, p) = *next;
+    ++p;
+    if (!more) break;
+  }
+  int used = p;
+  if (*next > 0) {
+    while (used < most) {
+      Advance(krylov_.col(used).data(), krylov_.col(used + 1).data());
+      const bool more = Orthogonalise(used, projected_.col(used), next);
+      if (used + 1 < most) projected_(used + 1, used) = *next;
+      ++used;
+      if (!more) break;
     }
-    v /= next;
   }
-  ritz_matrix_.setZero();
-  ritz_matrix_.topLeftCorner(used, used) = hessenberg_.topLeftCorner(used, used);
-  ritz_.compute(ritz_matrix_, true);
-  if (ritz_.info() != Eigen::Success) return false;
+  using Small = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse>;
+  using Wide =
+      Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse + kForward>;
+  const Small K_T = inverse_.topLeftCorner(p, p).transpose();
+  Wide R_T = Wide::Zero(p, used);
+  R_T.leftCols(p) = K_T;
+  R_T.diagonal().array() -= 1;
+  if (used > p) {
+    R_T(p - 1, p) += inverse_(p, p - 1);
+    R_T.row(p - 1) -= inverse_(p, p - 1) * projected_.col(p).head(used).transpose();
+  }
+  const Eigen::PartialPivLU<Small> factor(K_T);
+  R_T = factor.solve(R_T);
+  projected_.block(0, 0, used, p) = R_T.transpose();
+  return used;
+}
 
-  const auto& values = ritz_.eigenvalues();
-  int top = 0;
-  for (int k = 1; k < values.size(); ++k) {
-    if (std::abs(values[k]) > std::abs(values[top])) top = k;
+// ‖C V y − θ V y‖/‖y‖ with y built up from its last entry so that all rows of (F − θ I) y = 0 but
+// the first hold, for an F of Hessenberg form; what is left is that row, and what leaves the space.
+double ActionLoop::RitzResidual(std::complex<double> theta, double next) {
+  const int last = static_cast<int>(projected_.cols()) - 1;
+  auto& y = ritz_vector_;
+  y[last] = 1;
+  for (int k = last;; --k) {
+    std::complex<double> sum = -theta * y[k];
+    for (int j = k; j <= last; ++j) sum += projected_(k, j) * y[j];
+    if (k == 0) return std::hypot(std::abs(sum), next * std::abs(y[last])) / y.norm();
+    y[k - 1] = -sum / projected_(k, k - 1);
+    if (std::abs(y[k - 1]) > 1e100) y.tail(last - k + 2) *= 1e-100;
   }
-  *rho = std::abs(values[top]);
-  // residual of that Ritz pair: next · |last entry of its eigenvector|; a complex pair is stored as
-  // the real and the imaginary part in neighbouring columns
-  const auto& vectors = ritz_.pseudoEigenvectors();
-  double last = std::abs(vectors(used - 1, top)), norm = vectors.col(top).norm();
-  if (values[top].imag() != 0) {
-    const int twin = values[top].imag() > 0 ? top + 1 : top - 1;
-    last = std::hypot(last, vectors(used - 1, twin));
-    norm = std::hypot(norm, vectors.col(twin).norm());
-  }
-  return *rho + 3 * next * last / norm < 1 - kMargin;
+}
+
+// Where the Ritz values of C near the circle and beyond it lie, if they have settled.
+ActionLoop::Verdict ActionLoop::Arnoldi(double* rho) {
+  FilterStart();
+  double next = 0;
+  const int used = Project(&next);
+  if (!projected_.allFinite()) return Verdict::kOpen;
+  // Hessenberg form without touching the last coordinate, along which the space is left: Eigen's
+  // reduction spares the first one, so it is given the matrix turned about its antidiagonal
+  TurnAboutAntidiagonal(&projected_);
+  reduction_.compute(projected_);
+  projected_ = reduction_.matrixH();
+  TurnAboutAntidiagonal(&projected_);
+  ritz_.computeFromHessenberg(projected_, projected_, false);
+  if (ritz_.info() != Eigen::Success) return Verdict::kOpen;
+
+  const int size = static_cast<int>(projected_.cols());
+  double top = 0, outside = 0;
+  ForEachEigenvalue(
+      ritz_.matrixT(), size, [&](auto theta) { top = std::max(top, std::abs(theta)); });
+  bool inside = true;
+  ForEachEigenvalue(ritz_.matrixT(), size, [&](auto theta) {
+    const double modulus = std::abs(theta);
+    if (modulus < std::min(top, kWatched)) return;
+    // an invariant space has true eigenvalues
+    const double doubt = kTrust * (used < size ? kInvariant * top : RitzResidual(theta, next));
+    if (!(modulus + doubt < 1 - kMargin)) inside = false;
+    if (modulus - doubt > 1 + kMargin) outside = std::max(outside, modulus);
+  });
+  *rho = outside > 0 ? outside : top;
+  if (outside > 0) return Verdict::kUnstable;
+  return inside ? Verdict::kStable : Verdict::kOpen;
 }
 
 ActionLoopRadius ActionLoop::Schur() {
   const int size = static_cast<int>(companion_.rows());
   companion_.setZero();
-  companion_.topRows(nv_) = blocks_;
+  companion_.topRows(nv_) = blocks_.topRows(nv_);
   for (int k = nv_; k < size; ++k) companion_(k, k - nv_) = 1;
   schur_.compute(companion_, false);
   if (schur_.info() != Eigen::Success) {
     return {StiffnessStatus::kNoConvergence, kNan, ActionLoopMethod::kExact};
   }
-  // eigenvalues of the quasi-triangular factor: 1 × 1 and 2 × 2 blocks
-  const Eigen::MatrixXd& T = schur_.matrixT();
   double rho = 0;
-  for (int k = 0; k < size;) {
-    if (k + 1 < size && T(k + 1, k) != 0) {
-      // a complex pair has modulus √det; real pairs were split by the decomposition
-      rho =
-          std::max(rho, std::sqrt(std::abs(T(k, k) * T(k + 1, k + 1) - T(k, k + 1) * T(k + 1, k))));
-      k += 2;
-    } else {
-      rho = std::max(rho, std::abs(T(k, k)));
-      k += 1;
-    }
-  }
+  ForEachEigenvalue(
+      schur_.matrixT(), size, [&](auto theta) { rho = std::max(rho, std::abs(theta)); });
   const bool stable = rho < 1 - kMargin;
   return {stable ? StiffnessStatus::kOk : StiffnessStatus::kUnstableActionLoop,
           rho,
@@ -213,7 +330,14 @@ ActionLoopRadius ActionLoop::Fast(const Servo& servo,
   const double bound = ProvenBound();
   if (bound < 1) return {StiffnessStatus::kOk, bound, ActionLoopMethod::kBound};
   double rho = 0;
-  if (Arnoldi(&rho)) return {StiffnessStatus::kOk, rho, ActionLoopMethod::kArnoldi};
+  switch (Arnoldi(&rho)) {
+    case Verdict::kStable:
+      return {StiffnessStatus::kOk, rho, ActionLoopMethod::kArnoldi};
+    case Verdict::kUnstable:
+      return {StiffnessStatus::kUnstableActionLoop, rho, ActionLoopMethod::kArnoldi};
+    case Verdict::kOpen:
+      break;
+  }
   return Schur();
 }
 

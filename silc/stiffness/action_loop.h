@@ -2,6 +2,8 @@
 #pragma once
 
 #include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <complex>
 
 #include "silc/stiffness/policy_jacobians.h"
 #include "silc/stiffness/status.h"
@@ -40,36 +42,48 @@ class ActionLoop {
   /// frames.
   ActionLoopRadius Exact(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
-  /// Cheapest first: the bound when it proves stability, else the Arnoldi estimate when it has
-  /// settled clearly inside the circle, else Exact().
+  /// Cheapest first: the bound when it proves stability, else the Arnoldi estimate when its Ritz
+  /// values have settled clearly on one side of the circle, else Exact(). The answer depends on the
+  /// arguments alone, not on earlier calls.
   ///
   /// The bound: with T = Σ|A_i| and any d > 0, t = max_k (T d)_k/d_k < 1 proves ρ ≤ t^{1/H}.
-  /// The estimate begins where the last call left off, since a policy's Jacobians change slowly,
-  /// mixed with a little of a random vector, so that a new mode is found; it is taken when three
-  /// times its Ritz residual still fits between it and the circle. A tool that has the time calls
-  /// Exact().
+  ///
+  /// The estimate: trained policies have a handful of modes crowded at z = 1, nearly integrators,
+  /// and all others well inside. Powers of the companion matrix C tell the crowd apart only slowly,
+  /// powers of (I − C)⁻¹ at once, so a random vector goes through both, x = (I − C)⁻ˢ Cᶠ r, and the
+  /// Krylov space of x holds the crowd by the first factor and a mode anywhere else on the circle
+  /// by the second. A Ritz value counts when ten times its residual still fits between it and the
+  /// circle. A tool that has the time calls Exact().
   ActionLoopRadius Fast(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
  private:
+  enum class Verdict { kStable, kUnstable, kOpen };
+
   void Resize(int frames);
   bool Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
   double ProvenBound();
-  void Advance(int from, int to);
-  bool Arnoldi(double* rho);
+  void Advance(const double* from, double* to);
+  void ShiftInvert(const double* from, double* to);
+  void FilterStart();
+  bool Orthogonalise(int j, Eigen::Ref<Eigen::VectorXd> column, double* next);
+  int Project(double* next);
+  double RitzResidual(std::complex<double> theta, double next);
+  Verdict Arnoldi(double* rho);
   ActionLoopRadius Schur();
 
   int nv_;
-  int frames_ = 0;               // H, unused ones are zero: they add eigenvalues at zero only
-  Eigen::MatrixXd blocks_;       // nv × nv·H       [A_0 A_1 …]
-  Eigen::MatrixXd companion_;    // nv·H × nv·H
-  Eigen::MatrixXd krylov_;       // nv·H × (steps + 1)
-  Eigen::MatrixXd hessenberg_;   // (steps + 1) × steps
-  Eigen::MatrixXd ritz_matrix_;  // steps × steps
-  Eigen::MatrixXd absolute_;     // nv × nv         Σ|A_i|
-  Eigen::VectorXd direction_, image_, work_, random_;
-  bool warm_ = false;  // krylov_.col(0) is left over from the last call
-  Eigen::RealSchur<Eigen::MatrixXd> schur_;
-  Eigen::EigenSolver<Eigen::MatrixXd> ritz_;
+  int frames_ = 0;             // H, unused ones are zero: they add eigenvalues at zero only
+  Eigen::MatrixXd blocks_;     // nv × nv·H       [A_0 A_1 …], rows padded for the kernel
+  Eigen::MatrixXd companion_;  // nv·H × nv·H
+  Eigen::MatrixXd krylov_;     // nv·H × (steps + 1), rows padded with zeros
+  Eigen::MatrixXd inverse_;    // K
+  Eigen::MatrixXd projected_;  // F = Vᵀ C V
+  Eigen::MatrixXd absolute_;   // nv × nv         Σ|A_i|
+  Eigen::VectorXd direction_, image_, work_, random_, coefficients_;
+  Eigen::VectorXcd ritz_vector_;
+  Eigen::PartialPivLU<JointMatrix> loop_;  // of I − Σ A_i
+  Eigen::HessenbergDecomposition<Eigen::MatrixXd> reduction_;
+  Eigen::RealSchur<Eigen::MatrixXd> schur_, ritz_;
 };
 
 }  // namespace silc

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include <limits>
 
 #include "silc/stiffness/test_support.h"
@@ -356,21 +358,66 @@ TEST(Condition, WorstEigenvalueIsTheWorstDirection) {
 
 // Power iteration from a random start gives a lower bound, and for the disc of a soft robot a poor
 // one: the matrix is nearly −I and its singular values crowd together. Hence the eigenvalue
-// problem.
+// problem. The robot here is 0.05 of its budget but for one direction that violates it by a tenth.
 TEST(Condition, PowerIterationUnderestimates) {
   Rng rng(18);
-  double worst = 1;
-  for (int trial = 0; trial < 100; ++trial) {
+  constexpr int kSteps[] = {5, 10, 20};
+  double worst[] = {1, 1, 1};
+  for (int trial = 0; trial < 200; ++trial) {
     const int n = 29;
     const MatrixXd M = RandomSpd(n, &rng);
-    const MatrixXd A = Written(Condition::kDisc, OnTheBorder(Condition::kDisc, M, &rng), M);
+    const MatrixXd L = M.llt().matrixL();
+    const VectorXd top = RandomMatrix(n, 1, &rng).normalized();
+    MatrixXd K_white = 0.05 * MatrixXd::Identity(n, n) + RandomMatrix(n, n, &rng, 0.01);
+    K_white += 1.05 * top * top.transpose();
+    const MatrixXd A = Written(Condition::kDisc, L * K_white * L.transpose(), M);
     VectorXd v = RandomMatrix(n, 1, &rng).normalized();
-    for (int k = 0; k < 5; ++k) v = (A.transpose() * (A * v)).normalized();
-    const double estimate = (A * v).norm() / SpectralNorm(A);
-    EXPECT_LE(estimate, 1 + 1e-12);
-    worst = std::min(worst, estimate);
+    int done = 0;
+    for (int i = 0; i < 3; ++i) {
+      for (; done < kSteps[i]; ++done) v = (A.transpose() * (A * v)).normalized();
+      const double estimate = (A * v).norm() / SpectralNorm(A);
+      EXPECT_LE(estimate, 1 + 1e-12);
+      worst[i] = std::min(worst[i], estimate);
+    }
   }
-  EXPECT_LT(worst, 0.95);
+  std::printf(
+      "[ figures  ] power iteration, worst estimate over sigma: %.3f (5), %.3f (10), %.3f (20)\n",
+      worst[0],
+      worst[1],
+      worst[2]);
+  // a tenth of violation is not seen at all in the worst of 200 starts, after any usual number
+  EXPECT_LT(worst[0], 0.85);
+  EXPECT_GT(worst[0], 0.5);
+  EXPECT_LT(worst[1], 1);
+  EXPECT_GE(worst[1], worst[0]);
+  EXPECT_GE(worst[2], worst[1]);
+}
+
+// The largest eigenvalue alone, by another way than the solver for all of them; also where roots
+// coincide or matrices are diagonal, zero or of one row.
+TEST(Condition, LargestEigenvalueIsThatOfTheWholeSpectrum) {
+  Rng rng(33);
+  const auto check = [](const JointMatrix& S, const char* what) {
+    double lambda = 0;
+    ASSERT_EQ(LargestEigenvalue(S, &lambda), StiffnessStatus::kOk) << what;
+    const Eigen::SelfAdjointEigenSolver<MatrixXd> solver{MatrixXd(S)};
+    // both are backward stable: some n ε ‖S‖
+    EXPECT_NEAR(lambda, solver.eigenvalues().maxCoeff(), 1e-13 * (S.norm() + 1e-300)) << what;
+  };
+  for (int trial = 0; trial < 200; ++trial) {
+    const int n = 1 + trial % 29;
+    const MatrixXd A = test::RandomMatrix(n, n, &rng);
+    check(A + A.transpose(), "indefinite");
+    check(A * A.transpose() * 1e8, "positive");
+    check(-A * A.transpose() * 1e-8, "negative");
+    const Eigen::HouseholderQR<MatrixXd> qr(A);
+    const MatrixXd Q = qr.householderQ();
+    VectorXd d = VectorXd::Constant(n, 3);
+    d.tail(n / 2).setConstant(1 + 1e-9);
+    check(Q * d.asDiagonal() * Q.transpose(), "clustered");
+    check(MatrixXd(d.asDiagonal()), "diagonal");
+  }
+  check(MatrixXd::Zero(5, 5), "zero");
 }
 
 TEST(Condition, IllPosedInputIsTold) {

@@ -18,26 +18,29 @@ void TimesMinusGain(const Servo& servo, Matrix* m) {
   }
 }
 
-// Nᵀ K N, or K
-StiffnessStatus Reduced(const ConstMatrix& K, const ConstMatrix* N, JointMatrix* K_z) {
+// A penalty on Nᵀ K N (or K, without N), its gradient dK_z brought back to K: N dK_z Nᵀ.
+// penalty(K_z, &dK_z) returns a status.
+template <typename SigmaPenalty>
+StiffnessStatus InReducedCoordinates(const ConstMatrix& K,
+                                     const ConstMatrix* N,
+                                     JointMatrix* dK,
+                                     const SigmaPenalty& penalty) {
   if (!K.allFinite() || (N != nullptr && !N->allFinite())) return StiffnessStatus::kNotFinite;
-  *K_z = K;
+  JointMatrix K_z = K;
   if (N != nullptr) {
     SILC_CHECK(N->rows() == K.rows());
     const JointMatrix KN = K * *N;
-    K_z->noalias() = N->transpose() * KN;
+    K_z.noalias() = N->transpose() * KN;
+  }
+  JointMatrix dK_z = JointMatrix::Zero(K_z.rows(), K_z.cols());
+  const StiffnessStatus status = penalty(K_z, &dK_z);
+  if (status != StiffnessStatus::kOk) return status;
+  *dK = dK_z;
+  if (N != nullptr) {
+    const JointMatrix NdK = *N * dK_z;
+    dK->noalias() = NdK * N->transpose();
   }
   return StiffnessStatus::kOk;
-}
-
-// (dNᵀKN) pulled back to dK: N dK_z Nᵀ
-void Expand(const JointMatrix& dK_z, const ConstMatrix* N, JointMatrix* dK) {
-  if (N == nullptr) {
-    *dK = dK_z;
-    return;
-  }
-  const JointMatrix NdK = *N * dK_z;
-  dK->noalias() = NdK * N->transpose();
 }
 
 }  // namespace
@@ -109,16 +112,14 @@ StiffnessStatus LargestSigmaPenalty(Condition condition,
                                     const ConstMatrix* N,
                                     double* value,
                                     JointMatrix* dK) {
-  JointMatrix K_z;
-  StiffnessStatus status = Reduced(K, N, &K_z);
-  if (status != StiffnessStatus::kOk) return status;
-  SigmaTriple triple;
-  status = LargestSigma(condition, K_z, M, &triple);
-  if (status != StiffnessStatus::kOk) return status;
-  *value = Hinge(triple.sigma);
-  const JointMatrix dK_z = HingeSlope(triple.sigma) * triple.left * triple.right.transpose();
-  Expand(dK_z, N, dK);
-  return StiffnessStatus::kOk;
+  return InReducedCoordinates(K, N, dK, [&](const JointMatrix& K_z, JointMatrix* dK_z) {
+    SigmaTriple triple;
+    const StiffnessStatus status = LargestSigma(condition, K_z, M, &triple);
+    if (status != StiffnessStatus::kOk) return status;
+    *value = Hinge(triple.sigma);
+    dK_z->noalias() = HingeSlope(triple.sigma) * triple.left * triple.right.transpose();
+    return status;
+  });
 }
 
 StiffnessStatus AllSigmasPenalty(Condition condition,
@@ -127,21 +128,18 @@ StiffnessStatus AllSigmasPenalty(Condition condition,
                                  const ConstMatrix* N,
                                  double* value,
                                  JointMatrix* dK) {
-  JointMatrix K_z;
-  StiffnessStatus status = Reduced(K, N, &K_z);
-  if (status != StiffnessStatus::kOk) return status;
-  SigmaSpectrum spectrum;
-  status = AllSigmas(condition, K_z, M, &spectrum);
-  if (status != StiffnessStatus::kOk) return status;
-  *value = 0;
-  JointMatrix dK_z = JointMatrix::Zero(K_z.rows(), K_z.cols());
-  for (Eigen::Index i = 0; i < spectrum.sigma.size() && spectrum.sigma[i] > 1; ++i) {
-    *value += Hinge(spectrum.sigma[i]);
-    dK_z.noalias() +=
-        HingeSlope(spectrum.sigma[i]) * spectrum.left.col(i) * spectrum.right.col(i).transpose();
-  }
-  Expand(dK_z, N, dK);
-  return StiffnessStatus::kOk;
+  return InReducedCoordinates(K, N, dK, [&](const JointMatrix& K_z, JointMatrix* dK_z) {
+    SigmaSpectrum spectrum;
+    const StiffnessStatus status = AllSigmas(condition, K_z, M, &spectrum);
+    if (status != StiffnessStatus::kOk) return status;
+    *value = 0;
+    for (Eigen::Index i = 0; i < spectrum.sigma.size() && spectrum.sigma[i] > 1; ++i) {
+      *value += Hinge(spectrum.sigma[i]);
+      dK_z->noalias() +=
+          HingeSlope(spectrum.sigma[i]) * spectrum.left.col(i) * spectrum.right.col(i).transpose();
+    }
+    return status;
+  });
 }
 
 StiffnessStatus AnisotropicLcpPenalty(const ConstMatrix& J,

@@ -176,14 +176,13 @@ void TaskConfig::Validate(const std::string& place) const {
   ordered("survive_down", curriculum.survive_down, "survive_up", curriculum.survive_up);
 }
 
-void ReadTaskConfig(const YamlNode& root, TaskConfig* config) {
+void OverlayTaskConfig(const YamlNode& root, TaskConfig* config) {
   const std::vector<TaskField> fields = TaskFields(config);
   std::vector<std::string> sections;
   for (const TaskField& field : fields) {
     const std::string section = Split(field.path).first;
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
-
   std::vector<std::string> optional = sections;
   optional.push_back("title");
   root.Keys({}, optional);
@@ -210,7 +209,7 @@ void ReadTaskConfig(const YamlNode& root, TaskConfig* config) {
 
 TaskConfig ParseTaskConfig(std::string_view text, const std::string& path) {
   TaskConfig config;
-  ReadTaskConfig(YamlNode::Parse(text, path), &config);
+  OverlayTaskConfig(YamlNode::Parse(text, path), &config);
   return config;
 }
 

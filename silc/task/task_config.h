@@ -139,8 +139,8 @@ std::vector<TaskField> TaskFields(TaskConfig* config);
 /// nearest known), values out of range, ranges upside down.
 TaskConfig ReadTaskConfig(const std::string& path);
 TaskConfig ParseTaskConfig(std::string_view text, const std::string& path);
-/// The same keys as a map inside another file, over what `config` holds.
-void ReadTaskConfig(const YamlNode& node, TaskConfig* config);
+/// The keys of a map over what `config` holds, by the same rules.
+void OverlayTaskConfig(const YamlNode& node, TaskConfig* config);
 
 /// Sets one number by its dotted path, as "commands.vx_max=0.5" on a command line does. Throws
 /// ConfigError for an unknown path (with the nearest known), no number, or one out of range.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "silc/learn/device_graph.h"
 #include "silc/learn/tensor.h"
@@ -21,6 +22,8 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
@@ -28,8 +31,9 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
-double BenchEnv(TrainConfig config, int steps) {
-  const auto env = MakeLocoVecEnv(MakeEnvOptions(&config, ""));
+EnvRate BenchEnv(const TrainConfig& config, int steps) {
+  const LocoVecEnvOptions env_options = EnvOptionsOf(config);
+  const auto env = MakeLocoVecEnv(env_options);
   const EnvSpec& spec = env->spec();
   const auto options = at::TensorOptions(at::kFloat).device(spec.on_gpu ? at::kCUDA : at::kCPU);
   const std::int64_t n = spec.num_envs, nv = spec.num_actions();
@@ -42,7 +46,7 @@ double BenchEnv(TrainConfig config, int steps) {
   Tensor done = at::zeros({n}, bytes), timed_out = at::zeros({n}, bytes);
   Tensor mode, jacobians;
   ObservationView next{.obs = obs.data_ptr<float>(), .critic_obs = critic.data_ptr<float>()};
-  if (config.needs_budget()) {
+  if (env_options.env.samples) {
     mode = at::zeros({n}, bytes);
     jacobians = at::zeros({18, n, nv}, options);  // com 3, hands 6, closing 6, gravity 3 rows
     const auto rows = [&](int first) { return jacobians[first].data_ptr<float>(); };
@@ -56,25 +60,29 @@ double BenchEnv(TrainConfig config, int steps) {
   };
   env->Reset(next);
   run(5);
+  const double cpu = ProcessorSeconds();
   const auto start = Clock::now();
   run(steps);
-  return static_cast<double>(n) * steps / Since(start);
+  const double total = static_cast<double>(n) * steps;
+  return {total / Since(start), total / (ProcessorSeconds() - cpu)};
 }
 
-TrainBenchResult BenchTraining(TrainConfig config, int iterations) {
+TrainBenchResult BenchTraining(const TrainConfig& config, int iterations) {
   TrainBenchResult result;
   const auto start = Clock::now();
-  const auto env = MakeLocoVecEnv(MakeEnvOptions(&config, ""));
+  const auto env = MakeLocoVecEnv(EnvOptionsOf(config));
   Trainer trainer(config.learn, env.get());
   trainer.Iterate();
   result.first_s = Since(start);
   trainer.Iterate();  // on a GPU the one that records
   std::vector<double> whole, rollout, stepping, update;
+  const double cpu = ProcessorSeconds();
   for (int i = 0; i < iterations; ++i) {
     const auto begin = Clock::now();
     trainer.Iterate();
     whole.push_back(Since(begin));
   }
+  result.cpu_s = (ProcessorSeconds() - cpu) / iterations;
   trainer.MeasureStages(true);
   for (int i = 0; i < iterations; ++i) {
     trainer.Iterate();

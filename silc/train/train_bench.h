@@ -7,7 +7,10 @@ namespace silc {
 
 /// Control steps per second of physics and task, without networks: random actions of the size an
 /// untrained policy makes, everything delivered into memory of the learner's kind.
-double BenchEnv(TrainConfig config, int steps);
+struct EnvRate {
+  double per_s = 0, per_cpu_s = 0;  // of the clock; of processor time, all threads together
+};
+EnvRate BenchEnv(const TrainConfig& config, int steps);
 
 /// What a training of these settings costs, medians over iterations.
 struct TrainBenchResult {
@@ -16,8 +19,9 @@ struct TrainBenchResult {
   double rollout_s = 0;    // environment and policy, waited for
   double env_s = 0;        // of the rollout; 0 on a GPU, where the two are not apart
   double update_s = 0;     // advantages, losses, penalty, optimiser
+  double cpu_s = 0;        // processor time of an iteration, mean
 };
-TrainBenchResult BenchTraining(TrainConfig config, int iterations);
+TrainBenchResult BenchTraining(const TrainConfig& config, int iterations);
 
 /// Peak so far of this process [bytes]: memory of the host, and what is taken on the GPU (0: none).
 struct MemoryUse {

@@ -2,17 +2,16 @@
 #include "silc/train/train_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <thread>
 
 #include "silc/base/error.h"
-#include "silc/base/file.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
-#include "silc/learn/crc32c.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
@@ -21,272 +20,206 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxEnvs = 1 << 20;
-const std::vector<std::string> kBackends = {"batch", "mujoco", "cuda"};
-
-bool IsPath(const std::string& name) {
-  return name.find('/') != std::string::npos || fs::path(name).extension() == ".yaml";
-}
 
 std::string Underscored(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-// configs/train of this folder, the source tree or the installation
-std::string PresetFolder() {
-  for (const char* folder : {"configs/train", SILC_TRAIN_SOURCE_DIR}) {
-    if (fs::is_directory(folder)) return folder;
-  }
-  return SILC_TRAIN_INSTALL_DIR;
-}
-
+// "" when the task has no file of its own and no preset was named
 std::string FindPreset(const std::string& task, const std::string& preset) {
-  if (IsPath(preset)) return preset;
-  const std::string folder = PresetFolder(), prefix = Underscored(fs::path(task).stem()) + "_";
-  const std::string file = folder + "/" + prefix + Underscored(preset) + ".yaml";
-  if (fs::is_regular_file(file)) return file;
+  if (preset.find('/') != std::string::npos || fs::path(preset).extension() == ".yaml") {
+    return preset;
+  }
+  const std::string stem = Underscored(fs::path(task).stem().string());
+  const std::string name = preset.empty() ? stem : stem + "_" + Underscored(preset);
   std::vector<std::string> known;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    const std::string stem = entry.path().stem();
-    if (stem.starts_with(prefix)) known.push_back(stem.substr(prefix.size()));
+  for (const char* folder : {"configs/train", SILC_TRAIN_SOURCE_DIR, SILC_TRAIN_INSTALL_DIR}) {
+    const fs::path file = fs::path(folder) / (name + ".yaml");
+    if (fs::is_regular_file(file)) return file.string();
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(folder, missing)) {
+      const std::string other = entry.path().stem().string();
+      if (other.starts_with(stem + "_")) known.push_back(other.substr(stem.size() + 1));
+    }
   }
+  if (preset.empty()) return {};
   std::sort(known.begin(), known.end());
-  throw ConfigError("--preset " + preset + ": " + task + " has no such preset" +
-                    DidYouMean(preset, known) +
-                    "\n  A file of your own is given by its path, as in --preset ./mine.yaml.");
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  throw ConfigError("--preset " + preset + ": '" + task + "' has none of this name" +
+                    DidYouMean(preset, known));
 }
 
-void ReadMotions(const YamlNode& node, TrainConfig* config) {
-  if (!node.IsList()) node.Fail("must be a list of motion files");
-  config->motions.clear();
-  for (int i = 0; i < node.size(); ++i) {
-    MotionSource source;
-    if (node[i].IsScalar()) {
-      source.file = node[i].AsString();
-    } else {
-      node[i].Keys({"file"}, {"crc32c"});
-      source.file = node[i]["file"].AsString();
-      if (node[i].Has("crc32c")) {
-        source.crc32c = static_cast<std::uint32_t>(node[i]["crc32c"].AsDoubleIn(0, 4294967295.0));
-      }
-    }
-    config->motions.push_back(source);
-  }
+void SetBackend(const std::string& backend, TrainConfig* config) {
+  config->backend = backend;
+  config->learn.device = backend == "cuda" ? "cuda" : "cpu";
 }
 
-// One file over what `config` holds. `method`: asked for by the user, or empty.
-void ReadLayer(const std::string& path, const std::string& method, TrainConfig* config) {
-  const YamlNode root = YamlNode::ParseFile(path);
-  root.Keys({},
-            {"title",
-             "name",
-             "mode",
-             "budget",
-             "backend",
-             "envs",
-             "motions",
-             "task",
-             "learn",
-             "methods"});
-  if (root.Has("name")) config->name = root["name"].AsString();
-  if (root.Has("mode")) {
-    config->mode = root["mode"].AsString();
-    config->budget.reset();
+// YAML for any text
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
   }
-  if (root.Has("budget")) config->budget = ParseBudget(root["budget"]);
-  if (root.Has("backend")) config->backend = root["backend"].AsChoice(kBackends);
-  if (root.Has("envs")) config->envs = root["envs"].AsIntIn(1, kMaxEnvs);
-  if (root.Has("motions")) ReadMotions(root["motions"], config);
-  if (root.Has("task")) ReadTaskConfig(root["task"], &config->task);
-  if (root.Has("learn")) ReadLearnConfig(root["learn"], &config->learn);
-  // another method than the file's: what the file says of its own method's penalty is not for it
-  if (!method.empty() && config->learn.penalty.method != method) {
-    ApplyMethod(method, "--method", &config->learn);
-  }
-  if (root.Has("methods")) {
-    const YamlNode methods = root["methods"];
-    methods.Keys({}, MethodNames());
-    if (methods.Has(config->learn.penalty.method)) {
-      ReadLearnConfig(methods[config->learn.penalty.method], &config->learn);
-    }
-  }
+  return out + "\"";
 }
 
-std::pair<std::string, std::string> Split(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw ConfigError("command line: " + text + ": must be key=value, such as learn.epochs=3");
+std::string Indented(const std::string& text) {
+  std::string out;
+  bool fresh = true;
+  for (const char c : text) {
+    if (fresh && c != '\n') out += "  ";
+    out += c;
+    fresh = c == '\n';
   }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-constexpr char kMethodKey[] = "learn.penalty.method";
-
-// --method, or the same as an override
-std::string MethodAsked(const TrainRequest& request) {
-  std::string method = request.method;
-  for (const std::string& text : request.overrides) {
-    const auto [key, value] = Split(text);
-    if (key == kMethodKey) method = value;
-  }
-  if (method.empty()) return method;
-  LearnConfig unused;
-  ApplyMethod(method, "command line", &unused);  // throws where there is no such method
-  return method;
-}
-
-void ApplyOverride(const std::string& text, TrainConfig* config) {
-  const auto [key, value] = Split(text);
-  if (key == "learn.device") {
-    throw ConfigError("command line: learn.device: follows from --backend; set that");
-  }
-  if (key == kMethodKey) return;  // done before everything else
-  if (key.starts_with("learn.")) return ApplyOverrides(std::vector{text}, &config->learn);
-  if (key.starts_with("task.")) return SetTaskField(&config->task, key.substr(5), value);
-  throw ConfigError("command line: " + key + ": must begin with learn. or task." +
-                    DidYouMean(key.substr(0, key.find('.')), {"learn", "task"}));
-}
-
-void Check(const TrainConfig& config) {
-  if (config.needs_budget() && !config.budget) {
-    throw ConfigError(fmt::format(
-        "--method {}: bounds the stiffness by a budget: add --mode compliance, another of "
-        "configs/budgets, or a file",
-        config.learn.penalty.method));
-  }
+  return out;
 }
 
 }  // namespace
 
 TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   TrainConfig config;
-  const std::string method = MethodAsked(request);
-  config.task = ReadTaskConfig(FindTaskFile(request.task));
-  if (!method.empty()) ApplyMethod(method, "--method", &config.learn);
-  const std::string own = PresetFolder() + "/" + Underscored(request.task) + ".yaml";
-  if (!IsPath(request.task) && fs::is_regular_file(own)) ReadLayer(own, method, &config);
-  if (!request.preset.empty()) {
-    ReadLayer(FindPreset(request.task, request.preset), method, &config);
-  }
-  config.name = request.task;
+  config.task = request.task;
+  config.task_config = ReadTaskConfig(FindTaskFile(request.task));
+  const std::string method = request.method.value_or("baseline");
+  ApplyMethod(method, "--method", &config.learn);
 
-  if (!request.backend.empty()) config.backend = request.backend;
-  if (std::find(kBackends.begin(), kBackends.end(), config.backend) == kBackends.end()) {
-    throw ConfigError("--backend " + config.backend + ": unknown" +
-                      DidYouMean(config.backend, kBackends));
+  const std::string preset = FindPreset(request.task, request.preset);
+  if (!preset.empty()) {
+    const YamlNode root = YamlNode::ParseFile(preset);
+    root.Keys({}, {"title", "envs", "mode", "learn", "task", "methods"});
+    if (root.Has("envs")) config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
+    if (root.Has("mode")) config.mode = root["mode"].AsString();
+    if (root.Has("task")) OverlayTaskConfig(root["task"], &config.task_config);
+    const auto read = [&](const YamlNode& node) {
+      ReadLearnConfig(node, &config.learn);
+      if (config.learn.penalty.method != method) {
+        node.Fail("penalty.method: a preset does not choose the method; --method does");
+      }
+    };
+    if (root.Has("learn")) read(root["learn"]);
+    if (root.Has("methods")) {
+      const YamlNode methods = root["methods"];
+      methods.Keys({}, MethodNames());
+      if (methods.Has(method)) read(methods[method]);
+    }
   }
-  config.learn.device = config.backend == "cuda" ? "cuda" : "cpu";
-  if (!request.mode.empty()) {
-    config.mode = request.mode;
-    config.budget.reset();
-  }
-  if (!config.mode.empty() && !config.budget) config.budget = ReadBudget(config.mode).spec;
+
+  if (request.mode) config.mode = *request.mode;
+  const UserBudget budget = ReadBudget(config.mode);
+  config.mode = budget.name;
+  config.budget = budget.spec;
   if (request.envs) config.envs = *request.envs;
+  if (request.seed) config.learn.seed = *request.seed;
   if (request.threads) config.learn.threads = *request.threads;
   if (request.iterations) config.learn.iterations = *request.iterations;
-  if (request.seed) config.learn.seed = *request.seed;
-  if (!request.motions.empty()) {
-    config.motions.clear();
-    for (const std::string& file : request.motions) config.motions.push_back({file, {}});
+  for (const std::string& file : request.motions) {
+    config.motions.push_back(fs::absolute(file).string());
   }
-  for (MotionSource& source : config.motions) source.file = fs::absolute(source.file).string();
-  for (const std::string& text : request.overrides) ApplyOverride(text, &config);
-  Check(config);
+  SetBackend(request.backend.value_or("batch"), &config);
+  ApplyTrainOverrides(request.overrides, &config);
   return config;
+}
+
+void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config) {
+  std::vector<std::string> learn;
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigError("command line: " + text +
+                        ": must be key=value, such as learn.epochs=3 or task.push.force=50");
+    }
+    const std::string key = text.substr(0, equals);
+    std::vector<std::string> known = LearnKeys();
+    for (const TaskField& field : TaskFields(&config->task_config)) {
+      known.push_back("task." + field.path);
+    }
+    if (key == "learn.device") {
+      throw ConfigError("command line: learn.device: follows from --backend; set that");
+    }
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw ConfigError("command line: " + key + ": unknown key" + DidYouMean(key, known));
+    }
+    if (key.starts_with("task.")) {
+      SetTaskField(&config->task_config, key.substr(5), text.substr(equals + 1));
+    } else {
+      learn.push_back(text);
+    }
+  }
+  ApplyOverrides(learn, &config->learn);
+}
+
+void ApplyResumeOverrides(std::span<const std::string> overrides, TrainConfig* config) {
+  for (const std::string& text : overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "learn.iterations" || key == "learn.threads" || key == "learn.checkpoint_every" ||
+        key == "learn.keep_checkpoints") {
+      continue;
+    }
+    throw ConfigError(
+        "--resume: " + key +
+        ": a run keeps its settings; learn.iterations, learn.threads, learn.checkpoint_every and "
+        "learn.keep_checkpoints may change\n  For others begin a new run.");
+  }
+  ApplyTrainOverrides(overrides, config);
 }
 
 std::string ToYaml(const TrainConfig& config) {
-  const auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out + "\"";
-  };
-  std::string text = fmt::format(
-      "name: {}\nbackend: {}\nenvs: {}\n", quoted(config.name), config.backend, config.envs);
-  if (!config.mode.empty()) text += "mode: " + quoted(config.mode) + "\n";
-  if (config.budget) text += "budget: " + BudgetYaml(*config.budget) + "\n";
-  if (!config.motions.empty()) text += "motions:\n";
-  for (const MotionSource& source : config.motions) {
-    text += "  - {file: " + quoted(source.file);
-    if (source.crc32c) text += fmt::format(", crc32c: {}", *source.crc32c);
-    text += "}\n";
-  }
-  text += ToYaml(config.learn) + "task:\n";
-  // a task file, two spaces in
-  const std::string task = TaskConfigYaml(config.task);
-  for (std::size_t begin = 0; begin < task.size();) {
-    const std::size_t end = task.find('\n', begin) + 1;
-    text += "  " + task.substr(begin, end - begin);
-    begin = end;
-  }
-  return text;
+  std::vector<std::string> motions;
+  for (const std::string& file : config.motions) motions.push_back(Quoted(file));
+  return fmt::format(
+      "# everything this run was made of; silc train --resume reads it\n"
+      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmotions: [{}]\nbudget:\n{}{}"
+      "task_config:\n{}",
+      Quoted(config.task),
+      Quoted(config.robot),
+      config.backend,
+      config.envs,
+      Quoted(config.mode),
+      fmt::join(motions, ", "),
+      Indented(BudgetYaml(config.budget)),
+      ToYaml(config.learn),
+      Indented(TaskConfigYaml(config.task_config)));
 }
 
 TrainConfig ReadTrainConfig(const std::string& path) {
+  const YamlNode root = YamlNode::ParseFile(path);
+  root.Keys(
+      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"});
   TrainConfig config;
-  ReadLayer(path, "", &config);
-  Check(config);
+  config.task = root["task"].AsString();
+  config.robot = root["robot"].AsString();
+  config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
+  config.mode = root["mode"].AsString();
+  config.motions = root["motions"].AsStrings();
+  config.budget = ParseBudget(root["budget"]);
+  ReadLearnConfig(root["learn"], &config.learn);
+  OverlayTaskConfig(root["task_config"], &config.task_config);
+  SetBackend(root["backend"].AsString(), &config);
   return config;
 }
 
-void ApplyToResumed(const TrainRequest& request, TrainConfig* config) {
-  const auto refuse = [](const std::string& what) {
-    throw ConfigError(what +
-                      ": a resumed run keeps its settings; --iterations, --threads, "
-                      "learn.checkpoint_every and learn.keep_checkpoints may change.\n  For "
-                      "others begin a new run, as in silc train TASK --preset RUN/config.yaml");
-  };
-  for (const auto& [option, asked] : {std::pair("TASK", !request.task.empty()),
-                                      {"--preset", !request.preset.empty()},
-                                      {"--method", !request.method.empty()},
-                                      {"--mode", !request.mode.empty()},
-                                      {"--backend", !request.backend.empty()},
-                                      {"--envs", request.envs.has_value()},
-                                      {"--seed", request.seed.has_value()},
-                                      {"--motions", !request.motions.empty()}}) {
-    if (asked) refuse(option);
-  }
-  const std::vector<std::string> free = {
-      "learn.iterations", "learn.threads", "learn.checkpoint_every", "learn.keep_checkpoints"};
-  for (const std::string& text : request.overrides) {
-    const std::string key = Split(text).first;
-    if (std::find(free.begin(), free.end(), key) == free.end()) refuse(key);
-    ApplyOverride(text, config);
-  }
-  if (request.iterations) config->learn.iterations = *request.iterations;
-  if (request.threads) config->learn.threads = *request.threads;
-}
-
-LocoVecEnvOptions MakeEnvOptions(TrainConfig* config, const std::string& diverged_log) {
+LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   LocoVecEnvOptions options;
-  options.env.config = config->task;
-  options.env.backend = config->backend;
-  options.env.num_envs = config->envs;
-  options.env.threads = config->learn.threads > 0
-                            ? config->learn.threads
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  options.env.seed = config->learn.seed;
-  options.env.samples = config->needs_budget();
-  if (config->budget) options.budget = *config->budget;
-  options.diverged_log = diverged_log;
-  if (config->motions.empty()) return options;
-
-  const RobotModel robot = RobotModel::Load(options.env.robot);
-  std::vector<MotionClip> clips;
-  for (MotionSource& source : config->motions) {
-    clips.push_back(ReadMotion(source.file, robot));
-    const std::uint32_t crc = Crc32c(ReadFile(source.file));
-    if (source.crc32c.value_or(crc) != crc) {
-      throw ConfigError(source.file +
-                        ": is not the file the run began with; restore it, or begin a new run");
-    }
-    source.crc32c = crc;
+  options.budget = config.budget;
+  LocoEnvOptions& env = options.env;
+  env.config = config.task_config;
+  env.robot = config.robot;
+  env.backend = config.backend;
+  env.num_envs = config.envs;
+  env.seed = config.learn.seed;
+  env.threads = config.learn.threads > 0
+                    ? config.learn.threads
+                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const Method method = MethodOf(config.learn);
+  env.samples = method == Method::kSilc || method == Method::kSilcPaper;
+  if (!config.motions.empty()) {
+    const RobotModel robot = RobotModel::Load(config.robot);
+    std::vector<MotionClip> clips;
+    for (const std::string& file : config.motions) clips.push_back(ReadMotion(file, robot));
+    env.motions = MotionLibrary(clips, robot.spec().control_period);
   }
-  options.env.motions = MotionLibrary(clips, robot.spec().control_period);
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,57 +14,52 @@
 
 namespace silc {
 
-/// A motion file, and what was in it when the run began.
-struct MotionSource {
-  std::string file;                     // absolute, so that a run can be resumed from anywhere
-  std::optional<std::uint32_t> crc32c;  // of its bytes
-};
-
-/// All that a training's result depends on. A run folder keeps it as config.yaml.
+/// All that a training is made of. Two runs with the same one are the same, on the CPU.
 struct TrainConfig {
-  std::string name = "g1-loco";      // of the task, or its file
-  std::string mode;                  // the budget's name; empty: none
-  std::optional<BudgetSpec> budget;  // (S6), of `mode`
-  std::string backend = "batch";     // batch, mujoco, cuda
+  std::string task;  // name or path of the task file
+  std::string robot = "g1";
+  std::string backend = "batch";  // batch, mujoco, cuda
   int envs = 4096;
-  std::vector<MotionSource> motions;  // none: generated reaches
-  TaskConfig task;
+  std::string mode = "compliance";  // name of the budget
+  BudgetSpec budget;
+  std::vector<std::string> motions;  // files of arm references; none: generated
   LearnConfig learn;
-
-  Method method() const { return MethodOf(learn); }
-  bool needs_budget() const { return method() == Method::kSilc || method() == Method::kSilcPaper; }
+  TaskConfig task_config;
 };
 
-/// What a user asked for; empty: the preset's, else the task's, else the built-in value.
+/// What a user asked for; what is left out comes from the preset, then from the defaults.
 struct TrainRequest {
-  std::string task;    // g1-loco, g1-stand or a file
-  std::string preset;  // "quick": configs/train/TASK_quick.yaml; or a file
-  std::string method, mode, backend;
-  std::optional<int> envs, threads, iterations;
+  std::string task;
+  std::string preset;                 // configs/train/TASK_PRESET.yaml, or a file; "": TASK.yaml
+  std::optional<std::string> method;  // one of MethodNames()
+  std::optional<std::string> mode;    // budget by name or file
+  std::optional<std::string> backend;
+  std::optional<int> envs;
   std::optional<std::uint64_t> seed;
+  std::optional<int> threads;
+  std::optional<int> iterations;
   std::vector<std::string> motions;
-  std::vector<std::string> overrides;  // "learn.epochs=3", "task.push.force=80"
+  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50
 };
 
-/// The settings in the order of their say: built in, configs/train/TASK.yaml, the preset, the
-/// options, the overrides. Throws ConfigError for names and keys that do not exist (with the
-/// nearest), values out of range, and a method without the budget it needs.
+/// Task file, preset, options and overrides, in this order. Throws ConfigError.
 ///
-/// configs/train/*.yaml hold any of: title, name, mode, budget, backend, envs, motions, task: (keys
-/// of a task file), learn: (keys of LearnConfig), methods: {METHOD: keys of LearnConfig that go
-/// with it}. A run's config.yaml is such a file.
+/// A preset has the keys envs, mode, learn (a LearnConfig), task (a task file's sections) and
+/// methods: what a method needs besides, as in methods: {silc: {penalty: {lambda: 2}}}.
 TrainConfig ResolveTrainConfig(const TrainRequest& request);
 
-/// Everything, as YAML that ReadTrainConfig() takes back to the same bits.
+/// "learn.epochs=3", "task.push.force=50". Throws ConfigError that names the nearest known key.
+void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config);
+
+/// The same for a run that goes on: iterations, threads and the keeping of checkpoints may change.
+/// Throws ConfigError for anything else, which would make it another run.
+void ApplyResumeOverrides(std::span<const std::string> overrides, TrainConfig* config);
+
+/// A run's config.yaml, every number of it.
 std::string ToYaml(const TrainConfig& config);
 TrainConfig ReadTrainConfig(const std::string& path);
 
-/// What may change when a run goes on: iterations, threads, how often and how many checkpoints.
-/// Throws ConfigError naming what was asked for besides.
-void ApplyToResumed(const TrainRequest& request, TrainConfig* config);
-
-/// The environment's options. Reads the motion files; throws ConfigError when one is not what it
-/// was, and notes what it is when that is not known yet.
-LocoVecEnvOptions MakeEnvOptions(TrainConfig* config, const std::string& diverged_log);
+/// The environment a config asks for.
+LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config);
 
 }  // namespace silc

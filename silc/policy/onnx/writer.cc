@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/policy/onnx/writer.h"
 
+#include <bit>
 #include <vector>
 
 #include "silc/base/check.h"
@@ -29,6 +30,28 @@ class Writer {
     tensor->set_data_type(pb::TensorProto::FLOAT);
     tensor->set_raw_data(data.data(),
                          data.size() * sizeof(float));  // little-endian, as the reader checks
+  }
+
+  // A weight under `name`, float32 for whoever reads it.
+  void Weight(const std::string& name,
+              const std::vector<std::int64_t>& shape,
+              const std::vector<float>& data,
+              OnnxWeights weights) {
+    if (weights == OnnxWeights::kFloat) {
+      Tensor(name, shape, data);
+      return;
+    }
+    std::vector<std::uint16_t> half;
+    half.reserve(data.size());
+    for (const float x : data) half.push_back(HalfBits(x));
+    pb::TensorProto* tensor = graph_->add_initializer();
+    tensor->set_name(name + ".half");
+    for (const std::int64_t size : shape) tensor->add_dims(size);
+    tensor->set_data_type(pb::TensorProto::FLOAT16);
+    tensor->set_raw_data(half.data(), half.size() * sizeof(std::uint16_t));
+    Attribute(Node("Cast", "/" + name + "/Cast", {name + ".half"}, name),
+              "to",
+              std::int64_t{pb::TensorProto::FLOAT});
   }
 
   pb::NodeProto* Node(const char* op,
@@ -93,7 +116,8 @@ const char* ActivationName(Activation activation) {
 std::string SerializeOnnx(const MlpNetwork& network,
                           const std::string& input,
                           const std::string& output,
-                          const std::map<std::string, std::string>& metadata) {
+                          const std::map<std::string, std::string>& metadata,
+                          OnnxWeights weights) {
   network.Check();
   SILC_CHECK(!input.empty() && !output.empty() && input != output);
   pb::ModelProto model;
@@ -132,7 +156,7 @@ std::string SerializeOnnx(const MlpNetwork& network,
       const std::string name = "actor." + std::to_string(b) + "." + std::to_string(l);
       const bool ends = l + 1 == layers.size() && !several;
       const bool linear = layer.activation == Activation::kNone;
-      writer.Tensor(name + ".weight", {layer.outputs, layer.inputs}, layer.weight);
+      writer.Weight(name + ".weight", {layer.outputs, layer.inputs}, layer.weight, weights);
       writer.Tensor(name + ".bias", {layer.outputs}, layer.bias);
       const std::string affine = ends && linear ? output : name + ".affine";
       pb::NodeProto* gemm =
@@ -167,8 +191,25 @@ void WriteOnnx(const std::string& path,
                const MlpNetwork& network,
                const std::string& input,
                const std::string& output,
-               const std::map<std::string, std::string>& metadata) {
-  WriteFileAtomically(path, SerializeOnnx(network, input, output, metadata));
+               const std::map<std::string, std::string>& metadata,
+               OnnxWeights weights) {
+  WriteFileAtomically(path, SerializeOnnx(network, input, output, metadata, weights));
+}
+
+std::uint16_t HalfBits(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  const std::uint32_t size = bits & 0x7fffffffu;
+  if (size > 0x7f800000u) return sign | 0x7e00u;   // not a number
+  if (size >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
+  if (size < 0x38800000u) {
+    // below 2⁻¹⁴: a whole number of 2⁻²⁴; adding ½ brings the float's own rounding to that bit
+    const float shifted = std::bit_cast<float>(size) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
+  }
+  // exponents differ by 112; 13 bits are dropped, ties to even
+  const std::uint32_t rounded = size - (112u << 23) + 0xfffu + (size >> 13 & 1u);
+  return static_cast<std::uint16_t>(sign | rounded >> 13);
 }
 
 }  // namespace silc

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "silc/base/error.h"
@@ -37,6 +39,47 @@ void ExpectSame(const MlpNetwork& a, const MlpNetwork& b) {
       }
     }
   }
+}
+
+// A float16's value from its definition.
+double HalfValue(int bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -size : size;
+}
+
+TEST(OnnxWriter, HalvesAreTheNearestAndTiesGoToEven) {
+  for (int bits = 0; bits < 0x7c00; ++bits) {
+    const double value = HalfValue(bits), next = HalfValue(bits + 1);
+    ASSERT_EQ(HalfBits(static_cast<float>(value)), bits);
+    ASSERT_EQ(HalfBits(static_cast<float>(-value)), bits | 0x8000);
+    // 11 bits and one more fit a float: midpoints and their neighbours are exact
+    const auto middle = static_cast<float>(0.5 * (value + (bits == 0x7bff ? 65536.0 : next)));
+    ASSERT_EQ(HalfBits(middle), bits % 2 == 0 ? bits : bits + 1) << bits;
+    ASSERT_EQ(HalfBits(std::nextafter(middle, 0.0f)), bits);
+    ASSERT_EQ(HalfBits(std::nextafter(middle, 1e9f)), bits + 1);
+  }
+  EXPECT_EQ(HalfBits(1e9f), 0x7c00);
+  EXPECT_EQ(HalfBits(std::numeric_limits<float>::quiet_NaN()) & 0x7c00, 0x7c00);
+}
+
+TEST(OnnxWriter, HalfWeightsComeBackRoundedInHalfTheBytes) {
+  Rng rng(4);
+  const MlpNetwork network = RandomTwoActors(&rng, 64, 15, 14);
+  const std::string whole = SerializeOnnx(network, "obs", "actions", {});
+  const std::string half = SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kHalf);
+  EXPECT_LT(half.size(), 0.65 * whole.size());
+  const OnnxModel model = ParseOnnx(half, "test");
+  const auto read = RecogniseMlp(*model.graph, 0, 0);
+  ASSERT_TRUE(read);
+  MlpNetwork rounded = network;
+  for (auto& branch : rounded.branches) {
+    for (MlpLayer& layer : branch) {
+      for (float& w : layer.weight) w = static_cast<float>(HalfValue(HalfBits(w)));
+    }
+  }
+  ExpectSame(*read, rounded);
 }
 
 TEST(OnnxWriter, WhatIsWrittenIsReadBitForBit) {

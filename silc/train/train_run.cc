@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/train/train_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/learn/checkpoint.h"
+#include "silc/learn/train_log.h"
+#include "silc/learn/trainer.h"
+#include "silc/policy/onnx/writer.h"
+#include "silc/policy/policy_metadata.h"
+#include "silc/robot/robot_model.h"
+#include "silc/train/loco_spec.h"
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One trainer per folder. The lock goes with the process, however it ends.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder) {
+    const std::string path = folder + "/lock";
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file_ < 0) throw RunError(path + ": cannot be made: " + std::strerror(errno));
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(file_);
+      throw ConfigError(folder + ": somebody trains in this folder already");
+    }
+  }
+  ~FolderLock() { ::close(file_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  static bool IsHeld(const std::string& folder) {
+    const int file = ::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    const bool held = ::flock(file, LOCK_SH | LOCK_NB) != 0;
+    ::close(file);
+    return held;
+  }
+
+ private:
+  int file_;
+};
+
+// Lines of metrics.jsonl up to an iteration; a line torn by a crash is dropped with what follows.
+void TrimMetrics(const std::string& path, int iteration) {
+  if (!fs::exists(path)) return;
+  std::istringstream lines(ReadFile(path));
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || json.value("iteration", 0) > iteration) break;
+    kept += line + "\n";
+  }
+  WriteFileAtomically(path, kept);
+}
+
+// files a killed process was still writing
+void RemoveLeftovers(const std::string& folder) {
+  std::error_code missing;
+  for (const char* part : {"", "/checkpoints"}) {
+    for (const auto& entry : fs::directory_iterator(folder + part, missing)) {
+      // WriteFileAtomically() writes NAME.tmpPID first
+      const std::string name = entry.path().extension().string();
+      if (name.starts_with(".tmp")) fs::remove(entry.path(), missing);
+    }
+  }
+}
+
+}  // namespace
+
+void ExportPolicy(const std::string& path, const MlpNetwork& network, const TrainConfig& config) {
+  const RobotModel robot = RobotModel::Load(config.robot);
+  Metadata metadata = MetadataFor(LocoLayout(robot, config.task_config),
+                                  fs::path(path).parent_path().filename().string());
+  metadata["silc_task"] = config.task;
+  metadata["silc_method"] = config.learn.penalty.method;
+  metadata["silc_mode"] = config.mode;
+  WriteOnnx(path, network, "obs", "actions", metadata);
+}
+
+TrainOutcome RunTraining(const TrainRunOptions& options) {
+  const std::string& folder = options.folder;
+  const TrainConfig& config = options.config;
+  // before anything is written: settings and environment must fit together
+  LocoVecEnvOptions env_options = EnvOptionsOf(config);
+  env_options.diverged_log = folder + "/diverged.jsonl";
+  const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
+  Trainer trainer(config.learn, env.get());
+
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw RunError(folder + ": cannot be made: " + error.message());
+  const FolderLock lock(folder);
+  const bool known = fs::exists(folder + "/config.yaml");
+  if (known && !options.resume) {
+    throw ConfigError(folder + ": holds a run already; silc train --resume " + folder +
+                      " goes on with it");
+  }
+  if (!known) {
+    WriteRunFolder(folder, ToYaml(config), config.learn.seed);
+  } else {
+    WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
+    RemoveLeftovers(folder);
+  }
+  const auto say = [&](const std::string& text) {
+    if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
+  };
+  if (options.resume) {
+    const bool resumed = trainer.Resume(folder, say);
+    say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
+                : folder + ": no whole checkpoint; starts at the beginning");
+    TrimMetrics(folder + "/metrics.jsonl", trainer.iteration());
+    // a process killed between a checkpoint and its policy left an older one
+    if (resumed) ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
+  }
+  TrainLog log(folder, options.out, /*line_every_s=*/1);
+  const bool done = trainer.Run(folder, &log, options.stop, [&] {
+    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
+  });
+  return {trainer.iteration(), done};
+}
+
+std::vector<RunInfo> ListRuns(const std::string& folder) {
+  if (!fs::is_directory(folder)) throw ConfigError(folder + ": there is no such folder");
+  std::vector<std::string> folders;
+  if (fs::exists(folder + "/config.yaml")) folders.push_back(folder);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (fs::exists(entry.path() / "config.yaml")) folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  std::vector<RunInfo> runs;
+  for (const std::string& path : folders) {
+    RunInfo run;
+    run.folder = path;
+    run.reward = std::numeric_limits<double>::quiet_NaN();
+    try {
+      const TrainConfig config = ReadTrainConfig(path + "/config.yaml");
+      run.task = config.task;
+      run.method = config.learn.penalty.method;
+      run.mode = config.mode;
+      run.iterations = config.learn.iterations;
+      run.iteration = CheckpointFolder(path + "/checkpoints", 2).NewestIteration();
+      const bool held = FolderLock::IsHeld(path);
+      run.state = held ? "running" : run.iteration >= run.iterations ? "done" : "stopped";
+      std::error_code missing;
+      if (fs::exists(path + "/metrics.jsonl", missing)) {
+        std::istringstream lines(ReadFile(path + "/metrics.jsonl"));
+        std::string line;
+        while (std::getline(lines, line)) {
+          const auto json = nlohmann::json::parse(line, nullptr, false);
+          if (!json.is_object()) continue;  // torn
+          if (held) run.iteration = json.value("iteration", run.iteration);
+          const auto reward = json.find("train/reward");
+          if (reward != json.end() && reward->is_number()) run.reward = reward->get<double>();
+        }
+      }
+    } catch (const ConfigError& broken) {
+      run.state = broken.what();
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+}  // namespace silc
