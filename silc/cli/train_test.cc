@@ -192,7 +192,7 @@ TEST_F(CliTrain, StopsWhenItsTimeIsOverAndKeepsItsSettings) {
 
 TEST_F(CliTrain, BenchPrintsJsonLines) {
   const Outcome bench = Silc(
-      "bench train --preset quick --envs 16 --iterations 1 --method silc learn.steps=4 "
+      "bench train g1-stand --preset quick --envs 16 --iterations 1 --method silc learn.steps=4 "
       "learn.actor_hidden=[8] learn.critic_hidden=[8]");
   ASSERT_EQ(bench.code, 0) << bench.text;
   for (const char* name : {"env_steps_per_s",
