@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/cli/verbs.h"
@@ -22,21 +27,52 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler
 // Once: finish the iteration. Twice: at once, as the signal would have done.
 extern "C" void OnStopSignal(int signal) {
   if (stop_requested.exchange(true)) std::_Exit(128 + signal);
+  static constexpr char kText[] =
+      "\nstopping after this iteration, with a checkpoint; again: at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
 }
+
+// Asks for the stop when its time has come.
+class StopTimer {
+ public:
+  explicit StopTimer(double seconds) {
+    if (seconds <= 0) return;
+    thread_ = std::jthread([this, seconds](const std::stop_token& ended) {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
+      if (!ended.stop_requested()) stop_requested = true;
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
 
 struct TrainArguments {
   TrainRequest request;
   std::string out, resume;
+  double max_seconds = 0;
 };
 
 std::string DefaultFolder(const TrainConfig& config) {
-  return fmt::format("runs/{}_{}_{:%Y%m%d-%H%M%S}",
-                     std::filesystem::path(config.task).stem().string(),
-                     config.learn.penalty.method,
-                     fmt::localtime(std::time(nullptr)));
+  const auto stem = [](const std::string& name) {
+    return std::filesystem::path(name).stem().string();
+  };
+  std::string name = fmt::format("runs/{:%Y-%m-%d}-{}-{}",
+                                 fmt::localtime(std::time(nullptr)),
+                                 stem(config.task),
+                                 config.learn.penalty.method);
+  if (EnvOptionsOf(config).env.samples) name += "-" + stem(config.mode);
+  name += fmt::format("-seed{}", config.learn.seed);
+  std::string folder = name;
+  for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("{}.{}", name, i);
+  return folder;
 }
 
 void Train(TrainArguments args) {
+  const StopTimer timer(args.max_seconds);
   TrainRequest& request = args.request;
   // with --resume the task is the run's: what stands in its place is an override
   if (request.task.find('=') != std::string::npos) {
@@ -54,9 +90,9 @@ void Train(TrainArguments args) {
     if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
         request.backend || !request.preset.empty() || !request.motions.empty() ||
         !args.out.empty()) {
-      throw ConfigError(
-          "--resume " + args.resume +
-          ": takes task, method and the rest from the run; key=value and --threads may change it");
+      throw ConfigError("--resume " + args.resume +
+                        ": takes task, method and the rest from the run; --iterations and "
+                        "--threads may change it");
     }
     const std::string path = args.resume + "/config.yaml";
     if (!std::filesystem::exists(path)) {
@@ -64,7 +100,8 @@ void Train(TrainArguments args) {
     }
     options.config = ReadTrainConfig(path);
     if (request.threads) options.config.learn.threads = *request.threads;
-    ApplyTrainOverrides(request.overrides, &options.config);
+    if (request.iterations) options.config.learn.iterations = *request.iterations;
+    ApplyResumeOverrides(request.overrides, &options.config);
     options.folder = args.resume;
     options.resume = true;
   } else {
@@ -124,8 +161,13 @@ void AddTrain(CLI::App* app) {
       ->check(CLI::Range(0, 2147483647));
   verb->add_option("--threads", request.threads, "of the CPU; the result does not depend on it")
       ->check(CLI::Range(1, 1024));
+  verb->add_option("--iterations", request.iterations, "learn.iterations [the preset's]")
+      ->check(CLI::Range(0, 1000000000));
+  verb->add_option(
+          "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
+      ->check(CLI::Range(0.0, 1e9));
   verb->add_option("--motions", request.motions, "arm references: .csv or .npz files");
-  verb->add_option("--out", args->out, "folder of the run [runs/TASK_METHOD_TIME]");
+  verb->add_option("--out", args->out, "folder of the run [runs/DATE-TASK-METHOD-MODE-seedS]");
   verb->add_option("--resume", args->resume, "folder of a run to go on with");
   verb->callback([args] { Train(*args); });
 }

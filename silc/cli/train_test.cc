@@ -156,6 +156,56 @@ TEST_F(CliTrain, InterruptedOnceItEndsWellWithACheckpoint) {
   EXPECT_EQ(observed.code, 0) << observed.text;
 }
 
+TEST_F(CliTrain, InterruptedTwiceItEndsAtOnce) {
+  const std::string run = Path("twice");
+  // one iteration takes minutes: a mini-batch per sample, a thousand times
+  const pid_t child = Start(Words(Command(run, 2) + " learn.epochs=1000 learn.mini_batches=128"));
+  ASSERT_GT(child, 0);
+  while (!fs::exists(run + "/config.yaml")) std::this_thread::sleep_for(2ms);
+  // the first is heard where the second would have ended it
+  ::kill(child, SIGINT);
+  std::this_thread::sleep_for(200ms);
+  siginfo_t info = {};
+  ASSERT_EQ(::waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+  EXPECT_EQ(info.si_pid, 0) << "ended at the first";
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+}
+
+TEST_F(CliTrain, StopsWhenItsTimeIsOverAndKeepsItsSettings) {
+  const std::string run = Path("timed");
+  const Outcome timed = Silc(Command(run, 100000) + " --max-seconds 0.01");
+  EXPECT_EQ(timed.code, 0) << timed.text;
+  EXPECT_NE(timed.text.find("stopped after iteration"), std::string::npos) << timed.text;
+  for (const char* change : {"learn.epochs=2", "task.push.force=3", "--seed 3", "--method lcp"}) {
+    const Outcome refused = Silc("train --resume " + run + " " + change);
+    EXPECT_EQ(refused.code, 2) << refused.text;
+    EXPECT_NE(refused.text.find("--resume"), std::string::npos) << refused.text;
+  }
+  const Outcome done = Silc("train --resume " + run + " --iterations 3 --threads 2");
+  EXPECT_EQ(done.code, 0) << done.text;
+  EXPECT_NE(done.text.find("done after iteration"), std::string::npos) << done.text;
+}
+
+TEST_F(CliTrain, BenchPrintsJsonLines) {
+  const Outcome bench = Silc(
+      "bench train g1-stand --preset quick --envs 16 --iterations 1 --method silc learn.steps=4 "
+      "learn.actor_hidden=[8] learn.critic_hidden=[8]");
+  ASSERT_EQ(bench.code, 0) << bench.text;
+  for (const char* name : {"env_steps_per_s",
+                           "rollout_steps_per_s",
+                           "iteration_steps_per_s",
+                           "update_ms",
+                           "share_policy",
+                           "peak_memory_mib"}) {
+    EXPECT_NE(bench.text.find("{\"name\":\"train." + std::string(name)), std::string::npos)
+        << bench.text;
+  }
+}
+
 TEST_F(CliTrain, ATornCheckpointIsNamedAndTheOneBeforeUsed) {
   const std::string run = Path("torn");
   ASSERT_EQ(Silc(Command(run, 4)).code, 0);

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/base/error.h"
+#include "silc/base/table.h"
+#include "silc/base/utf8.h"
 
 namespace silc {
 namespace {
@@ -28,11 +30,86 @@ std::string Duration(double seconds) {
   return fmt::format("{} s", s);
 }
 
-// "train/kl" → "kl"
-std::string_view Short(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
-  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+// A figure people watch. Agents have one each: a key that ends in '_' stands for all it begins.
+struct Figure {
+  const char* label;
+  const char* key;
+  const char* unit = "";  // "%" is for shares
+  int digits = 3;
+};
+
+// nothing when the report has no such scalar
+std::string ValueText(const IterationReport& report, const Figure& figure) {
+  const std::string_view key = figure.key;
+  const double scale = std::string_view(figure.unit) == "%" ? 100 : 1;
+  std::string text;
+  for (const auto& [name, value] : report.scalars) {
+    if (key.ends_with('_') ? !name.starts_with(key) : name != key) continue;
+    text += (text.empty() ? "" : "/") + FormatNumber(scale * value, figure.digits);
+  }
+  if (!text.empty() && *figure.unit != '\0') text += std::string(" ") + figure.unit;
+  return text;
 }
+
+std::string CellText(const IterationReport& report, const Figure& figure) {
+  const std::string value = ValueText(report, figure);
+  return value.empty() ? value : std::string(figure.label) + " " + value;
+}
+
+// 1234567 → "1.23 M"
+std::string Rate(double per_s) {
+  if (per_s >= 1e6) return FormatNumber(per_s / 1e6) + " M";
+  if (per_s >= 1e4) return FormatNumber(per_s / 1e3) + " k";
+  return FormatNumber(std::round(per_s), 4);
+}
+
+constexpr Figure kLine[] = {{"reward", "train/reward"},
+                            {"episode", "task/episode_length", "s"},
+                            {"vel", "task/velocity_error"},
+                            {"arm", "task/arm_error"},
+                            {"σ", "stiffness/sigma_mean"},
+                            {"p99", "stiffness/sigma_p99"},
+                            {"over", "stiffness/violating", "%", 2},
+                            {"KL", "train/kl_", "", 2},
+                            {"rate", "train/rate_", "", 2}};
+constexpr int kLineWidth = 160;  // [columns]
+
+struct PanelRow {
+  const char* title;
+  std::vector<Figure> figures;
+};
+const std::vector<PanelRow>& PanelRows() {
+  static const std::vector<PanelRow> rows = {{"task",
+                                              {{"reward", "train/reward"},
+                                               {"episode", "task/episode_length", "s"},
+                                               {"survived", "task/survival", "%"},
+                                               {"falls", "train/fall_share", "%"},
+                                               {"curricula", "task/penalty_scale", "", 2},
+                                               {"forces", "task/force_scale", "", 2}}},
+                                             {"errors",
+                                              {{"velocity", "task/velocity_error", "m/s"},
+                                               {"yaw rate", "task/yaw_rate_error", "rad/s"},
+                                               {"arms", "task/arm_error", "rad"},
+                                               {"height", "task/height_error", "m"},
+                                               {"standing drifts", "task/stand_speed", "m/s"}}},
+                                             {"stiffness",
+                                              {{"σ mean", "stiffness/sigma_mean"},
+                                               {"p99", "stiffness/sigma_p99"},
+                                               {"over 1.05", "stiffness/violating", "%", 2},
+                                               {"double", "stiffness/violating_double", "%", 2},
+                                               {"left", "stiffness/violating_left", "%", 2},
+                                               {"right", "stiffness/violating_right", "%", 2},
+                                               {"flight", "stiffness/violating_flight", "%", 2},
+                                               {"λ", "penalty/lambda"},
+                                               {"left out", "penalty/left_out", "%", 2}}},
+                                             {"learning",
+                                              {{"KL", "train/kl_", "", 2},
+                                               {"rate", "train/rate_", "", 2},
+                                               {"spread", "train/std_", "", 2},
+                                               {"value loss", "train/value_loss_", "", 2}}}};
+  return rows;
+}
+constexpr int kPanelWidth = 100;  // [columns] a line that wraps would not be drawn over
 
 }  // namespace
 
@@ -49,36 +126,48 @@ std::string MetricsLine(const IterationReport& report, double wall_s) {
 }
 
 std::string PlainLine(const IterationReport& report, double eta_s) {
-  std::string text = fmt::format("{}/{}  {:.0f} steps/s  {} left",
+  std::string text = fmt::format("{}/{}  {} steps/s  {} left",
                                  report.iteration,
                                  report.iterations,
-                                 report.steps_per_s,
+                                 Rate(report.steps_per_s),
                                  Duration(eta_s));
-  for (const auto& [name, value] : report.scalars) {
-    if (name.starts_with("reward/")) continue;
-    text += fmt::format("  {} {:.4g}", Short(name), value);
+  for (const Figure& figure : kLine) {
+    const std::string cell = CellText(report, figure);
+    if (cell.empty()) continue;
+    if (DisplayWidth(text) + 2 + DisplayWidth(cell) > kLineWidth) break;
+    text += "  " + cell;
   }
   return text + "\n";
 }
 
 std::string PanelText(const IterationReport& report, double eta_s) {
-  std::string text = fmt::format("iteration {} of {}   {:.0f} steps/s   {} left\n",
+  std::string text = fmt::format("iteration {} of {}   {} steps/s   {} left\n",
                                  report.iteration,
                                  report.iterations,
-                                 report.steps_per_s,
+                                 Rate(report.steps_per_s),
                                  Duration(eta_s));
-  int column = 0;
-  for (const auto& [name, value] : report.scalars) {
-    if (name.starts_with("reward/")) continue;
-    text += fmt::format("  {:<20}{:>11.4g}", Short(name), value);
-    if (++column % 3 == 0) text += "\n";
+  for (const PanelRow& row : PanelRows()) {
+    std::string title = row.title, line;
+    for (const Figure& figure : row.figures) {
+      const std::string cell = CellText(report, figure);
+      if (cell.empty()) continue;
+      if (!line.empty() && DisplayWidth(line) + 3 + DisplayWidth(cell) > kPanelWidth) {
+        text += line + "\n";
+        line.clear();
+        title.clear();
+      }
+      line += line.empty() ? fmt::format("  {:<10}{}", title, cell) : "   " + cell;
+    }
+    if (!line.empty()) text += line + "\n";
   }
-  if (column % 3 != 0) text += "\n";
   return text;
 }
 
-TrainLog::TrainLog(const std::string& folder, std::FILE* out)
-    : folder_(folder), out_(out), start_(std::chrono::steady_clock::now()) {
+TrainLog::TrainLog(const std::string& folder, std::FILE* out, double line_every_s)
+    : folder_(folder),
+      out_(out),
+      line_every_s_(line_every_s),
+      start_(std::chrono::steady_clock::now()) {
   const char* term = std::getenv("TERM");
   terminal_ = out != nullptr && isatty(fileno(out)) == 1 && term != nullptr &&
               std::strcmp(term, "dumb") != 0;
@@ -107,6 +196,9 @@ void TrainLog::Write(const IterationReport& report) {
   }
   if (out_ == nullptr) return;
   if (!terminal_) {
+    const bool ends = report.iteration == report.iterations;
+    if (wall - last_line_s_ < line_every_s_ && !ends) return;
+    last_line_s_ = wall;
     fmt::print(out_, "{}", PlainLine(report, eta));
   } else {
     const std::string text = PanelText(report, eta);

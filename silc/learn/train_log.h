@@ -21,8 +21,8 @@ struct IterationReport {
 /// One line of JSON. Numbers that are not finite become null, which JSON has.
 std::string MetricsLine(const IterationReport& report, double wall_s);
 
-/// The panel: a few lines for a terminal, aligned; or one line without a terminal. Single terms of
-/// the reward ("reward/…") are for the files alone.
+/// What people watch, out of all that is logged: a panel of a few lines for a terminal, at most 100
+/// columns wide; or one line without a terminal, at most 160.
 std::string PanelText(const IterationReport& report, double eta_s);
 std::string PlainLine(const IterationReport& report, double eta_s);
 
@@ -31,7 +31,8 @@ class TrainLog {
  public:
   /// @param folder  of the run; empty: nothing is written
   /// @param out     terminal or file, or null; a terminal gets a panel drawn over itself
-  TrainLog(const std::string& folder, std::FILE* out);
+  /// @param line_every_s  [s] between lines without a terminal, at least; the last always comes
+  TrainLog(const std::string& folder, std::FILE* out, double line_every_s = 0);
   ~TrainLog();
   void Write(const IterationReport& report);
   /// A line of its own, not drawn over.
@@ -40,6 +41,8 @@ class TrainLog {
  private:
   std::string folder_;
   std::FILE* out_;
+  double line_every_s_;
+  double last_line_s_ = -1e9;  // [s] since start_
   bool terminal_;
   int drawn_lines_ = 0;
   std::unique_ptr<EventFile> events_;

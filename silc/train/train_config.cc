@@ -113,6 +113,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   if (request.envs) config.envs = *request.envs;
   if (request.seed) config.learn.seed = *request.seed;
   if (request.threads) config.learn.threads = *request.threads;
+  if (request.iterations) config.learn.iterations = *request.iterations;
   for (const std::string& file : request.motions) {
     config.motions.push_back(fs::absolute(file).string());
   }
@@ -134,6 +135,9 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     for (const TaskField& field : TaskFields(&config->task_config)) {
       known.push_back("task." + field.path);
     }
+    if (key == "learn.device") {
+      throw ConfigError("command line: learn.device: follows from --backend; set that");
+    }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError("command line: " + key + ": unknown key" + DidYouMean(key, known));
     }
@@ -144,6 +148,21 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     }
   }
   ApplyOverrides(learn, &config->learn);
+}
+
+void ApplyResumeOverrides(std::span<const std::string> overrides, TrainConfig* config) {
+  for (const std::string& text : overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "learn.iterations" || key == "learn.threads" || key == "learn.checkpoint_every" ||
+        key == "learn.keep_checkpoints") {
+      continue;
+    }
+    throw ConfigError(
+        "--resume: " + key +
+        ": a run keeps its settings; learn.iterations, learn.threads, learn.checkpoint_every and "
+        "learn.keep_checkpoints may change\n  For others begin a new run.");
+  }
+  ApplyTrainOverrides(overrides, config);
 }
 
 std::string ToYaml(const TrainConfig& config) {

@@ -37,6 +37,7 @@ struct TrainRequest {
   std::optional<int> envs;
   std::optional<std::uint64_t> seed;
   std::optional<int> threads;
+  std::optional<int> iterations;
   std::vector<std::string> motions;
   std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50
 };
@@ -49,6 +50,10 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request);
 
 /// "learn.epochs=3", "task.push.force=50". Throws ConfigError that names the nearest known key.
 void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config);
+
+/// The same for a run that goes on: iterations, threads and the keeping of checkpoints may change.
+/// Throws ConfigError for anything else, which would make it another run.
+void ApplyResumeOverrides(std::span<const std::string> overrides, TrainConfig* config);
 
 /// A run's config.yaml, every number of it.
 std::string ToYaml(const TrainConfig& config);
