@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `./dev demo` shows, after the build: a policy made on the spot, observed standing, pushed and measured.
+# What `./dev demo` shows, after the build: a policy made on the spot, observed standing, pushed and measured; then a
+# trained one that walks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=out/demo
@@ -19,4 +20,8 @@ say "3. Is that true? Push the hand and measure"
 build/release/bin/silc observe "$out/stand.onnx" --robot g1 --shake hand --forces 2,5,10 |
   sed -n '/^Shaking/,$p'
 
-say "Open $out/stand.svg in a browser. Your own policy: build/release/bin/silc observe POLICY.onnx --help"
+say "4. A trained policy, walking: five seconds at 0.5 m/s"
+build/release/bin/silc observe policies/g1_loco_baseline.onnx --robot g1 --rollout 5 --command 0.5,0,0 \
+  --json "$out/walk.json" --plot "$out/walk.svg"
+
+say "Open $out/stand.svg and $out/walk.svg in a browser. Your own policy: build/release/bin/silc observe POLICY.onnx --help"
