@@ -14,28 +14,13 @@
 
 #include "silc/base/file.h"
 #include "silc/base/rng.h"
+#include "silc/cli/run_silc.h"
 
 namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-
-struct Outcome {
-  int code;
-  std::string text;
-};
-
-Outcome Silc(const std::string& arguments) {
-  const std::string command = std::string(SILC_BINARY) + " " + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  char buffer[4096];
-  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    text.append(buffer, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
 
 // A silc of its own that can be sent signals.
 pid_t Start(const std::vector<std::string>& arguments) {

@@ -473,6 +473,23 @@ class Compiler {
     return p;
   }
 
+  /// The explicit <pair> of two geoms, or −1.
+  int PairOf(int g1, int g2) const {
+    int pair = -1;
+    for (int i = 0; i < m_.npair; ++i) {
+      const int a = m_.pair_geom1[i], b = m_.pair_geom2[i];
+      if ((a == g1 && b == g2) || (a == g2 && b == g1)) pair = i;
+    }
+    return pair;
+  }
+
+  /// Whether two geoms' masks meet and no <exclude> keeps their bodies apart.
+  bool Match(int g1, int g2) const {
+    return ((m_.geom_contype[g1] & m_.geom_conaffinity[g2]) ||
+            (m_.geom_contype[g2] & m_.geom_conaffinity[g1])) &&
+           !Excluded(m_.geom_bodyid[g1], m_.geom_bodyid[g2]);
+  }
+
   void MakeContacts() {
     if (Disabled(mjDSBL_CONTACT) || Disabled(mjDSBL_CONSTRAINT)) return;
     const auto moves = [&](int g) { return out_.bodies[m_.geom_bodyid[g]].link >= 0; };
@@ -480,20 +497,12 @@ class Compiler {
       if (moves(g1)) continue;
       for (int g2 = 0; g2 < m_.ngeom; ++g2) {
         if (!moves(g2)) continue;
-        int pair = -1;
-        for (int i = 0; i < m_.npair; ++i) {
-          const int a = m_.pair_geom1[i], b = m_.pair_geom2[i];
-          if ((a == g1 && b == g2) || (a == g2 && b == g1)) pair = i;
-        }
+        const int pair = PairOf(g1, g2);
         if (pair >= 0) {
           AddContact(g1, g2, FromPair(pair));
           continue;
         }
-        const bool match = (m_.geom_contype[g1] & m_.geom_conaffinity[g2]) ||
-                           (m_.geom_contype[g2] & m_.geom_conaffinity[g1]);
-        if (match && !Excluded(m_.geom_bodyid[g1], m_.geom_bodyid[g2])) {
-          AddContact(g1, g2, Mix(g1, g2));
-        }
+        if (Match(g1, g2)) AddContact(g1, g2, Mix(g1, g2));
       }
     }
     // in the order of links, so that each link owns a run
@@ -516,9 +525,7 @@ class Compiler {
   bool MayTouch(int g1, int g2) const {
     const int w1 = m_.body_weldid[m_.geom_bodyid[g1]], w2 = m_.body_weldid[m_.geom_bodyid[g2]];
     if (w1 == w2) return false;
-    const bool match = (m_.geom_contype[g1] & m_.geom_conaffinity[g2]) ||
-                       (m_.geom_contype[g2] & m_.geom_conaffinity[g1]);
-    if (!match || Excluded(m_.geom_bodyid[g1], m_.geom_bodyid[g2])) return false;
+    if (!Match(g1, g2)) return false;
     const int p1 = m_.body_weldid[m_.body_parentid[w1]], p2 = m_.body_weldid[m_.body_parentid[w2]];
     return Disabled(mjDSBL_FILTERPARENT) || (w1 != p2 && w2 != p1);
   }
@@ -531,11 +538,7 @@ class Compiler {
     for (int g1 = 0; g1 < m_.ngeom; ++g1) {
       for (int g2 = g1 + 1; moves(g1) && g2 < m_.ngeom; ++g2) {
         if (!moves(g2)) continue;
-        int pair = -1;
-        for (int i = 0; i < m_.npair; ++i) {
-          const int a = m_.pair_geom1[i], b = m_.pair_geom2[i];
-          if ((a == g1 && b == g2) || (a == g2 && b == g1)) pair = i;
-        }
+        const int pair = PairOf(g1, g2);
         if (pair >= 0) {
           AddPair(g1, g2, FromPair(pair));
         } else if (MayTouch(g1, g2)) {
