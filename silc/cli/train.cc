@@ -89,7 +89,7 @@ void Train(TrainArguments args) {
   if (!args.resume.empty()) {
     if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
         request.backend || !request.preset.empty() || !request.motions.empty() ||
-        !args.out.empty()) {
+        !request.init.empty() || !args.out.empty()) {
       throw ConfigError("--resume " + args.resume +
                         ": takes task, method and the rest from the run; --iterations and "
                         "--threads may change it");
@@ -167,6 +167,9 @@ void AddTrain(CLI::App* app) {
           "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
       ->check(CLI::Range(0.0, 1e9));
   verb->add_option("--motions", request.motions, "arm references: .csv or .npz files");
+  verb->add_option("--init",
+                   request.init,
+                   "warm start: networks and optimiser of another run (folder or checkpoint)");
   verb->add_option("--out", args->out, "folder of the run [runs/DATE-TASK-METHOD-MODE-seedS]");
   verb->add_option("--resume", args->resume, "folder of a run to go on with");
   verb->callback([args] { Train(*args); });

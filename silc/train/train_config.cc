@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
+#include "silc/learn/checkpoint.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
@@ -48,6 +50,26 @@ std::string FindPreset(const std::string& task, const std::string& preset) {
   known.erase(std::unique(known.begin(), known.end()), known.end());
   throw ConfigError("--preset " + preset + ": '" + task + "' has none of this name" +
                     DidYouMean(preset, known));
+}
+
+// the checkpoint a warm start names: a file, or the newest whole one of a run
+std::string FindInit(const std::string& path) {
+  if (fs::is_regular_file(path)) {
+    ParseBlobs(ReadFile(path), "--init " + path);
+    return fs::absolute(path).string();
+  }
+  if (!fs::is_directory(path)) {
+    throw ConfigError("--init " + path + ": neither a run's folder nor a checkpoint");
+  }
+  std::string broken;
+  const auto newest = CheckpointFolder(path + "/checkpoints", 2).LoadNewest([&](const auto& why) {
+    broken += "\n  " + why;
+  });
+  if (!newest) {
+    throw ConfigError("--init " + path + ": there is no whole checkpoint in " + path +
+                      "/checkpoints" + broken);
+  }
+  return fs::absolute(newest->path).string();
 }
 
 void SetBackend(const std::string& backend, TrainConfig* config) {
@@ -117,6 +139,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   for (const std::string& file : request.motions) {
     config.motions.push_back(fs::absolute(file).string());
   }
+  if (!request.init.empty()) config.init = FindInit(request.init);
   SetBackend(request.backend.value_or("batch"), &config);
   ApplyTrainOverrides(request.overrides, &config);
   return config;
@@ -170,7 +193,7 @@ std::string ToYaml(const TrainConfig& config) {
   for (const std::string& file : config.motions) motions.push_back(Quoted(file));
   return fmt::format(
       "# everything this run was made of; silc train --resume reads it\n"
-      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmotions: [{}]\nbudget:\n{}{}"
+      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmotions: [{}]\ninit: {}\nbudget:\n{}{}"
       "task_config:\n{}",
       Quoted(config.task),
       Quoted(config.robot),
@@ -178,6 +201,7 @@ std::string ToYaml(const TrainConfig& config) {
       config.envs,
       Quoted(config.mode),
       fmt::join(motions, ", "),
+      Quoted(config.init),
       Indented(BudgetYaml(config.budget)),
       ToYaml(config.learn),
       Indented(TaskConfigYaml(config.task_config)));
@@ -186,13 +210,15 @@ std::string ToYaml(const TrainConfig& config) {
 TrainConfig ReadTrainConfig(const std::string& path) {
   const YamlNode root = YamlNode::ParseFile(path);
   root.Keys(
-      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"});
+      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"},
+      {"init"});
   TrainConfig config;
   config.task = root["task"].AsString();
   config.robot = root["robot"].AsString();
   config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
   config.mode = root["mode"].AsString();
   config.motions = root["motions"].AsStrings();
+  if (root.Has("init")) config.init = root["init"].AsString();
   config.budget = ParseBudget(root["budget"]);
   ReadLearnConfig(root["learn"], &config.learn);
   OverlayTaskConfig(root["task_config"], &config.task_config);

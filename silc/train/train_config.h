@@ -23,6 +23,7 @@ struct TrainConfig {
   std::string mode = "compliance";  // name of the budget
   BudgetSpec budget;
   std::vector<std::string> motions;  // files of arm references; none: generated
+  std::string init;                  // checkpoint of another run the networks come from; or ""
   LearnConfig learn;
   TaskConfig task_config;
 };
@@ -39,6 +40,7 @@ struct TrainRequest {
   std::optional<int> threads;
   std::optional<int> iterations;
   std::vector<std::string> motions;
+  std::string init;                    // a run's folder or a checkpoint, for a warm start
   std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50
 };
 

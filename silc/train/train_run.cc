@@ -102,6 +102,8 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   env_options.diverged_log = folder + "/diverged.jsonl";
   const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
   Trainer trainer(config.learn, env.get());
+  const bool warm = !config.init.empty() && !options.resume;
+  if (warm) trainer.Init(ParseBlobs(ReadFile(config.init), config.init), config.init);
 
   std::error_code error;
   fs::create_directories(folder, error);
@@ -113,6 +115,11 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
                       " goes on with it");
   }
   if (!known) {
+    // before config.yaml, which makes the folder a run: it then goes on without the other's files
+    if (warm) {
+      CheckpointFolder(folder + "/checkpoints", config.learn.keep_checkpoints)
+          .Save(0, trainer.Save());
+    }
     WriteRunFolder(folder, ToYaml(config), config.learn.seed);
   } else {
     WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
@@ -121,8 +128,13 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   const auto say = [&](const std::string& text) {
     if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
   };
+  if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init));
   if (options.resume) {
     const bool resumed = trainer.Resume(folder, say);
+    if (!resumed && !config.init.empty()) {
+      throw RunError(folder + ": no whole checkpoint is left, and it had begun with " +
+                     config.init + "\n  Begin a new run with --init.");
+    }
     say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
                 : folder + ": no whole checkpoint; starts at the beginning");
     TrimMetrics(folder + "/metrics.jsonl", trainer.iteration());

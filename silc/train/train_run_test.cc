@@ -108,6 +108,45 @@ TEST(TrainRun, StoppedAndResumedEndsWithTheSameBytes) {
   fs::remove_all(options.folder);
 }
 
+// A warm start needs the other run's files once: killed before its first checkpoint and resumed, it
+// ends as if nobody had touched it, though the other run is gone.
+TEST(TrainRun, AWarmStartGoesOnWithoutTheRunItCameFrom) {
+  TrainRunOptions source;
+  source.config = Small("baseline");
+  source.folder = Folder("source");
+  RunTraining(source);
+
+  TrainRequest request = {.task = "g1-stand", .init = source.folder};
+  const std::string newest = ResolveTrainConfig(request).init;
+  EXPECT_EQ(fs::path(newest).filename(), "checkpoint_00000003.silc");
+  TrainRunOptions options;
+  options.config = Small("silc");
+  options.config.learn.checkpoint_every = 100;
+  options.config.init = newest;
+  options.folder = Folder("warm");
+  RunTraining(options);
+  const std::string whole = LastCheckpoint(options.folder, 3);
+  // killed early: nothing but the start is there
+  fs::remove(options.folder + "/checkpoints/checkpoint_00000003.silc");
+  fs::remove_all(source.folder);
+  TrainRunOptions resumed;
+  resumed.config = ReadTrainConfig(options.folder + "/config.yaml");
+  EXPECT_EQ(resumed.config.init, newest);
+  resumed.folder = options.folder;
+  resumed.resume = true;
+  EXPECT_TRUE(RunTraining(resumed).done);
+  EXPECT_TRUE(LastCheckpoint(options.folder, 3) == whole);
+  // without any it must not begin with fresh networks in silence
+  fs::remove_all(options.folder + "/checkpoints");
+  EXPECT_THROW(RunTraining(resumed), RunError);
+
+  options.folder = Folder("cold");
+  options.config.init.clear();
+  RunTraining(options);
+  EXPECT_FALSE(LastCheckpoint(options.folder, 3) == whole) << "the warm start has no effect";
+  for (const std::string& folder : {resumed.folder, options.folder}) fs::remove_all(folder);
+}
+
 // What `silc observe` and a robot load is the network that was trained, fed with what it was
 // trained on: the exported file beside the trainer's own network, in the closed loop of the task.
 TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
@@ -201,6 +240,9 @@ TEST(TrainConfig, UnknownNamesAreAnsweredWithTheNearest) {
   expect({.task = "g1-stand", .overrides = {"learn.epoch=3"}}, "did you mean learn.epochs?");
   expect({.task = "g1-stand", .overrides = {"lern.epochs=3"}}, "did you mean learn.epochs?");
   expect({.task = "g1-stand", .overrides = {"task.push.forec=3"}}, "did you mean task.push.force");
+  expect({.task = "g1-stand", .init = "nowhere"}, "neither a run's folder nor a checkpoint");
+  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR}, "no whole checkpoint in");
+  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR "/README.md"}, "not a checkpoint of silc");
   expect({.task = "g1-stand", .overrides = {"task.push.force"}}, "must be key=value");
   expect({.task = "g1-stand", .overrides = {"task.push.force=x"}}, "is no number");
 }
