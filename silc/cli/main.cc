@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
 #ifdef SILC_HAS_TRAINER
   silc::AddTrain(&app);
   silc::AddRuns(&app);
+  silc::AddSweep(&app);
 #endif
 
   // 0 done, 1 failed, 2 asked wrongly

@@ -16,6 +16,7 @@ void AddExport(CLI::App* app);
 // where LibTorch is
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
+void AddSweep(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);
