@@ -119,7 +119,7 @@ class Sweeper {
       const bool late = args_.max_seconds > 0 && Elapsed() > args_.max_seconds;
       if (late && !stopping_) Stop(fmt::format("the {} s are over", args_.max_seconds));
       for (const int asked = stops; heard < asked; ++heard) {
-        Stop(heard == 0 ? "stopping; again: at once" : "at once");
+        Stop(heard == 0 ? "stopping (Ctrl-C again: at once)" : "stopping at once");
       }
       if (!stopping_) StartReady();
       if (Running() == 0) return;
@@ -180,6 +180,7 @@ class Sweeper {
 
   void Say(std::size_t i, const std::string& what) {
     Erase();
+    last_draw_ = -1e9;  // the table comes back below at once
     fmt::print("{:>12}  {}: {}\n", Minutes(Elapsed()), sweep_.jobs[i].name, what);
     std::fflush(stdout);
   }
@@ -256,7 +257,7 @@ class Sweeper {
       }
       return text;
     }
-    if (!job.failed.empty()) return "failed: " + job.failed;
+    if (!job.failed.empty()) return "failed, see " + LogOf(i);
     const int from = sweep_.jobs[i].from;
     switch (job.state.kind) {
       case Kind::kNew:
@@ -265,7 +266,7 @@ class Sweeper {
                    : "to do";
         break;
       case Kind::kCut:
-        text = "cut";
+        text = "stopped";
         break;
       case Kind::kDone:
         text = "done";

@@ -74,24 +74,34 @@ void CheckName(const YamlNode& node) {
   }
 }
 
-// Rows wanted, and those they start from.
-void KeepOnly(const std::vector<std::string>& only, std::vector<Row>* rows) {
+// Jobs of the rows wanted, and those they start from.
+void KeepOnly(const std::vector<std::string>& only, std::vector<SweepJob>* jobs) {
   if (only.empty()) return;
-  std::vector<std::string> names, wanted = only;
-  for (const Row& row : *rows) names.push_back(row.name);
+  std::vector<std::string> names;
+  for (const SweepJob& job : *jobs) names.push_back(job.row);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const std::string& name : only) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       throw ConfigError("--only " + name + ": no such row" + DidYouMean(name, names));
     }
   }
-  // from the last to the first: what a row starts from stands above it
-  for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
-    const bool is_wanted = std::find(wanted.begin(), wanted.end(), row->name) != wanted.end();
-    if (is_wanted && !row->from.empty()) wanted.push_back(row->from);
+  // from the last to the first: what a job starts from stands before it
+  std::vector<bool> wanted(jobs->size());
+  for (std::size_t i = jobs->size(); i-- > 0;) {
+    const SweepJob& job = (*jobs)[i];
+    if (std::find(only.begin(), only.end(), job.row) != only.end()) wanted[i] = true;
+    if (wanted[i] && job.from >= 0) wanted[static_cast<std::size_t>(job.from)] = true;
   }
-  std::erase_if(*rows, [&](const Row& row) {
-    return std::find(wanted.begin(), wanted.end(), row.name) == wanted.end();
-  });
+  std::vector<SweepJob> kept;
+  std::vector<int> place(jobs->size(), -1);  // where a job has gone
+  for (std::size_t i = 0; i < jobs->size(); ++i) {
+    if (!wanted[i]) continue;
+    place[i] = static_cast<int>(kept.size());
+    kept.push_back(std::move((*jobs)[i]));
+    int& from = kept.back().from;
+    if (from >= 0) from = place[static_cast<std::size_t>(from)];
+  }
+  *jobs = std::move(kept);
 }
 
 std::vector<Row> ReadRows(const YamlNode& root) {
@@ -255,7 +265,6 @@ Sweep ReadSweep(const std::string& path, const SweepOptions& options) {
   const YamlNode root = YamlNode::ParseFile(path);
   root.Keys({"rows"}, {"title", "folder", "defaults"});
   std::vector<Row> rows = ReadRows(root);
-  KeepOnly(options.only, &rows);
   Sweep sweep;
   if (root.Has("title")) sweep.title = root["title"].AsString();
   std::string folder = options.folder;
@@ -289,6 +298,7 @@ Sweep ReadSweep(const std::string& path, const SweepOptions& options) {
       sweep.jobs.push_back(std::move(job));
     }
   }
+  KeepOnly(options.only, &sweep.jobs);
   return sweep;
 }
 

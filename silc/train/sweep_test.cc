@@ -75,12 +75,13 @@ TEST(Sweep, ARowWithItsSeedsIsTrainingsWithTheDefaultsSettings) {
   options.folder = "elsewhere";
   options.only = {"b"};
   options.overrides = {"learn.epochs=7"};
-  EXPECT_EQ(Read("rows: [{name: a, task: g1-stand}, {name: b, task: g1-loco, from: a}, {name: c, "
-                 "task: g1-loco}]",
-                 options)
-                .jobs.size(),
-            2u)
-      << "b and what it starts from";
+  const Sweep pair = Read(
+      "rows: [{name: c, task: g1-loco}, {name: a, task: g1-stand, seeds: [1, 2]}, {name: b, task: "
+      "g1-loco, seeds: [2], from: a}]",
+      options);
+  ASSERT_EQ(pair.jobs.size(), 2u) << "b and what it starts from";
+  EXPECT_EQ(pair.jobs[0].name, "a-seed2");
+  EXPECT_EQ(pair.jobs[1].from, 0);
   const Sweep some = Read("rows: [{name: b, task: g1-stand}, {name: c, task: g1-loco}]", options);
   ASSERT_EQ(some.jobs.size(), 1u);
   EXPECT_EQ(some.jobs[0].folder, "elsewhere/b-seed1");
