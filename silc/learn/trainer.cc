@@ -2,6 +2,7 @@
 #include "silc/learn/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -83,6 +84,29 @@ struct Agent {
   Tensor critic_rate;  // where it has one of its own
   SpectralNormaliser normaliser;
 };
+
+// networks, optimisers and rate, by their names in a checkpoint
+std::vector<std::pair<std::string, Tensor>> StateOf(const Agent& agent) {
+  return {{agent.name + ".actor", agent.actor.flat},
+          {agent.name + ".critic", agent.critic.flat},
+          {agent.name + ".actor.m", agent.actor_adam.m},
+          {agent.name + ".actor.v", agent.actor_adam.v},
+          {agent.name + ".actor.t", agent.actor_adam.t},
+          {agent.name + ".critic.m", agent.critic_adam.m},
+          {agent.name + ".critic.v", agent.critic_adam.v},
+          {agent.name + ".critic.t", agent.critic_adam.t},
+          {agent.name + ".rate", agent.rate}};
+}
+// the vectors of spectral normalisation, which only sn-lcp has
+std::vector<std::pair<std::string, Tensor>> StateOf(const SpectralNormaliser& normaliser,
+                                                    const std::string& agent) {
+  std::vector<std::pair<std::string, Tensor>> list;
+  for (std::size_t l = 0; l < normaliser.u.size(); ++l) {
+    list.emplace_back(fmt::format("{}.u{}", agent, l), normaliser.u[l]);
+    list.emplace_back(fmt::format("{}.v{}", agent, l), normaliser.v[l]);
+  }
+  return list;
+}
 
 // What a chunk of a mini-batch contributes; scalars are means weighted by the chunk's share.
 struct ChunkResult {
@@ -793,22 +817,8 @@ Blobs Trainer::Save() const {
   settings.threads = 0;  // the result does not depend on it, nor shall the bytes
   blobs["config"] = ToYaml(settings);
   for (const Agent& agent : impl.agents) {
-    const auto put = [&](const char* name, const Tensor& t) {
-      blobs[agent.name + "." + name] = BytesOf(t);
-    };
-    put("actor", agent.actor.flat);
-    put("critic", agent.critic.flat);
-    put("actor.m", agent.actor_adam.m);
-    put("actor.v", agent.actor_adam.v);
-    put("actor.t", agent.actor_adam.t);
-    put("critic.m", agent.critic_adam.m);
-    put("critic.v", agent.critic_adam.v);
-    put("critic.t", agent.critic_adam.t);
-    put("rate", agent.rate);
-    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
-      put(("u" + std::to_string(l)).c_str(), agent.normaliser.u[l]);
-      put(("v" + std::to_string(l)).c_str(), agent.normaliser.v[l]);
-    }
+    for (const auto& [name, t] : StateOf(agent)) blobs[name] = BytesOf(t);
+    for (const auto& [name, t] : StateOf(agent.normaliser, agent.name)) blobs[name] = BytesOf(t);
   }
   const double state[] = {impl.weight.log_multiplier,
                           impl.weight.smoothed_score,
@@ -825,23 +835,9 @@ Blobs Trainer::Save() const {
 
 void Trainer::Load(const Blobs& blobs, const std::string& place) {
   Impl& impl = *impl_;
-  for (Agent& agent : impl.agents) {
-    const auto get = [&](const std::string& name, Tensor* t) {
-      CopyBytes(blobs, agent.name + "." + name, place, t);
-    };
-    get("actor", &agent.actor.flat);
-    get("critic", &agent.critic.flat);
-    get("actor.m", &agent.actor_adam.m);
-    get("actor.v", &agent.actor_adam.v);
-    get("actor.t", &agent.actor_adam.t);
-    get("critic.m", &agent.critic_adam.m);
-    get("critic.v", &agent.critic_adam.v);
-    get("critic.t", &agent.critic_adam.t);
-    get("rate", &agent.rate);
-    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
-      get("u" + std::to_string(l), &agent.normaliser.u[l]);
-      get("v" + std::to_string(l), &agent.normaliser.v[l]);
-    }
+  for (const Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    for (auto [name, t] : StateOf(agent.normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
   }
   const auto blob = [&](const char* name) -> const std::string& {
     const auto found = blobs.find(name);
@@ -865,6 +861,48 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   }
   impl.env->LoadState(blob("env"));
   impl.started = impl.iteration > 0;
+}
+
+void Trainer::Init(const Blobs& blobs, const std::string& place) {
+  Impl& impl = *impl_;
+  const auto found = blobs.find("config");
+  if (found == blobs.end()) throw ConfigError(place + ": config: is missing");
+  const YamlNode theirs = YamlNode::Parse(found->second, place + ": config")["learn"];
+  const auto same_widths = [&](const char* key, const std::vector<int>& own) {
+    const std::vector<double> widths = theirs[key].AsDoubles();
+    if (std::equal(widths.begin(), widths.end(), own.begin(), own.end())) return;
+    throw ConfigError(
+        fmt::format("{}: learn.{} is [{}] there and [{}] here: a warm start needs the same "
+                    "networks\n  Set learn.{} to what it is there.",
+                    place,
+                    key,
+                    fmt::join(widths, ", "),
+                    fmt::join(own, ", "),
+                    key));
+  };
+  same_widths("actor_hidden", impl.config.actor_hidden);
+  same_widths("critic_hidden", impl.config.critic_hidden);
+  for (Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    const bool normalised = blobs.contains(agent.name + ".u0");
+    SpectralNormaliser normaliser;
+    if (normalised || impl.method == Method::kSnLcp) {
+      normaliser = SpectralNormaliser::Make(agent.actor, impl.config.penalty.spectral_gain);
+    }
+    if (normalised) {
+      for (auto [name, t] : StateOf(normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
+    }
+    if (impl.method == Method::kSnLcp) {
+      agent.normaliser = std::move(normaliser);
+    } else if (normalised) {
+      normaliser.gain = theirs["penalty"]["spectral_gain"].AsDouble();
+      at::NoGradGuard no_tape;
+      const Layers acting = normaliser.Apply(agent.actor);
+      for (std::size_t l = 0; l < acting.weight.size(); ++l) {
+        agent.actor.layers.weight[l].copy_(acting.weight[l]);
+      }
+    }
+  }
 }
 
 MlpNetwork Trainer::Policy() const {
