@@ -239,7 +239,10 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
       .joint_pos = 0, .joint_vel = 0, .torque = 0, .base_ang_vel = 0, .gravity = 0};
   config.task_config.commands.walk_prob = 0.5f;
   config.task_config.episode.length = 20;
-  config.task_config.gait.period = 0.9f;  // not the layout file's: the export must follow
+  // not the layout file's: the export must follow
+  config.task_config.gait.period = 0.9f;
+  config.task_config.observation.history = 3;
+  const std::size_t width = ActorObs(config.task_config);
   LocoVecEnv env(EnvOptionsOf(config));
   Trainer trainer(config.learn, &env);
   trainer.Iterate();
@@ -292,7 +295,7 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
       walked += state.command.walk > 0.5f;
 
       float* action = &actions[i * kTaskJoints];
-      trained.Forward({&step.obs[i * kActorObs], kActorObs}, {action, kTaskJoints});
+      trained.Forward({&step.obs[i * width], width}, {action, kTaskJoints});
       for (int j = 0; j < kTaskJoints; ++j) {
         // observations agree to 2e-5 and the small network's gain is of order one
         ASSERT_NEAR(deployed[i].raw_action()[j], action[j], 1e-4) << "step " << t << " joint " << j;
