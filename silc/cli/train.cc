@@ -40,7 +40,8 @@ class StopTimer {
     thread_ = std::jthread([this, seconds](const std::stop_token& ended) {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
-      if (!ended.stop_requested()) stop_requested = true;
+      if (ended.stop_requested() || stop_requested.exchange(true)) return;
+      fmt::print(stderr, "\nthe {} s are over: stopping after this iteration\n", seconds);
     });
   }
 

@@ -148,7 +148,7 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
     // a process killed between a checkpoint and its policy left an older one
     if (resumed) ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
   }
-  TrainLog log(folder, options.out, /*line_every_s=*/1);
+  TrainLog log(folder, options.out, /*line_every_s=*/1, options.stop);
   const bool done = trainer.Run(folder, &log, options.stop, [&] {
     ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
   });
