@@ -104,7 +104,7 @@ const std::vector<PanelRow>& PanelRows() {
                                                {"over 1.05", "stiffness/violating", "%", 2},
                                                {"λ", "penalty/lambda"},
                                                {"left out", "penalty/left_out", "%", 2}}},
-                                             {"  over by",
+                                             {"  over in",
                                               {{"double", "stiffness/violating_double", "%", 2},
                                                {"left", "stiffness/violating_left", "%", 2},
                                                {"right", "stiffness/violating_right", "%", 2},
