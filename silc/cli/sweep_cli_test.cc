@@ -100,7 +100,7 @@ TEST_F(CliSweep, ATrainingThatFailsDoesNotStopTheOthers) {
 // Ctrl-C, the end of its time, and death: each time every training ends with a checkpoint.
 TEST_F(CliSweep, StoppedInAnyWayItsTrainingsEndWithACheckpoint) {
   const std::string command =
-      Write("  - {name: a, iterations: 5000}\n  - {name: b, iterations: 5000}\n") +
+      Write("  - {name: a, iterations: 1000}\n  - {name: b, iterations: 1000}\n") +
       " --jobs 2 learn.checkpoint_every=1000000";
   for (const int signal : {SIGINT, SIGKILL}) {
     const pid_t child = StartSilc(command);
@@ -122,7 +122,7 @@ TEST_F(CliSweep, StoppedInAnyWayItsTrainingsEndWithACheckpoint) {
       ::flock(lock, LOCK_SH);
       ::close(lock);
       EXPECT_FALSE(fs::is_empty(Path("runs/") + run + "/checkpoints")) << run;
-      EXPECT_TRUE(Checkpoint(run, "5000").empty()) << run << " went on to its end";
+      EXPECT_TRUE(Checkpoint(run, "1000").empty()) << run << " went on to its end";
       EXPECT_TRUE(fs::exists(Path("runs/") + run + "/policy.onnx")) << run;
     }
     fs::remove_all(Path("runs"));
