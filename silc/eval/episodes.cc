@@ -151,12 +151,15 @@ double EpisodeReport::PaperShare(double limit) const {
 EpisodeReport RunEpisodes(const Policy& policy,
                           const EpisodeOptions& options,
                           const std::function<void(double)>& progress) {
-  if (ObservationWidth(policy.layout()) != kActorObs || policy.num_joints() != kTaskJoints) {
+  // how many frames it sees is the policy's own affair
+  TaskConfig task = options.task;
+  task.observation.history = policy.layout().history;
+  if (ObservationWidth(policy.layout()) != ActorObs(task) || policy.num_joints() != kTaskJoints) {
     throw ConfigError("the policy's layout '" + policy.layout().name +
                       "' is not the task's: only policies of g1-loco and g1-stand have episodes");
   }
   const int n = options.episodes;
-  LocoEnv env({.config = options.task,
+  LocoEnv env({.config = task,
                .backend = options.backend,
                .num_envs = n,
                .threads = options.threads,

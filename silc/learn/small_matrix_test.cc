@@ -49,6 +49,31 @@ TEST(SmallMatrix, RepeatedAndZeroEigenvaluesAreNoTrouble) {
   }
 }
 
+TEST(SmallMatrix, SingularTriplesMakeUpTheMatrix) {
+  for (const auto& place : Places()) {
+    for (const int n : {1, 2, 3, 4, 14, 15, 29, 32}) {
+      at::manual_seed(4);
+      // as far from normal as a stiffness is, and one of half the rank
+      Tensor A = at::randn({41, n, n}, at::kDouble);
+      A[40] = at::matmul(A[40].narrow(1, 0, (n + 1) / 2), A[39].narrow(0, 0, (n + 1) / 2));
+      const Singular s = SingularOf(A.to(place));
+      const Tensor back =
+          at::matmul(s.u.transpose(1, 2), s.sigma.unsqueeze(2) * s.v).to(at::kCPU, at::kDouble);
+      EXPECT_LT(Largest(back - A), (place.device().is_cuda() ? 2e-5 : 1e-6) * Largest(A)) << n;
+      const Tensor sigma = std::get<1>(at::linalg_svd(A));
+      EXPECT_LT(Largest(s.sigma.to(at::kCPU, at::kDouble) - sigma),
+                (place.device().is_cuda() ? 2e-5 : 1e-6) * Largest(sigma))
+          << n;
+      // of σ well away from zero the vectors are unit vectors, orthogonal to each other
+      const Tensor I = at::eye(n, place).expand({40, n, n});
+      const Tensor gram = at::matmul(s.v, s.v.transpose(1, 2)).narrow(0, 0, 40);
+      const Tensor large = (s.sigma > 0.05 * s.sigma.narrow(1, 0, 1)).narrow(0, 0, 40);
+      const Tensor both = large.unsqueeze(1).logical_and(large.unsqueeze(2));
+      EXPECT_LT(Largest((gram - I) * both), 100 * Tolerance(place)) << n;
+    }
+  }
+}
+
 TEST(SmallMatrix, InverseTimesMatrixIsTheIdentity) {
   for (const auto& place : Places()) {
     for (const int n : {1, 2, 15, 29, 32}) {
