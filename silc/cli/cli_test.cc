@@ -138,8 +138,6 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   expect("hand-load" + policy + " --layout falcon", "575");
   expect("hand-load" + policy + " --mode complaince", "did you mean compliance?");
   expect("hand-load" + policy + " --layout falcon holosoma", "one, or one each");
-  // the regulator has the robot's gains, not the task's
-  expect("walk --episodes 1" + policy, "does not fit the task");
 }
 
 TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
