@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "silc/observe/run.h"
+#include "silc/policy/policy.h"
+
+namespace silc {
+
+/// One number of an experiment, with what it takes to judge it. Not finite where the experiment
+/// could not give it (the robot fell); the result's notes then say why.
+struct Metric {
+  std::string name;   // "action_jitter": unique within a result, stable over versions
+  std::string label;  // "action jitter": for tables
+  std::string unit;   // "1/s³"; "" for none
+  double value = std::numeric_limits<double>::quiet_NaN();
+  /// 95 % bootstrap confidence interval over episodes or trials (bootstrap.h); NaN when there are
+  /// fewer than two.
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = std::numeric_limits<double>::quiet_NaN();
+  int n = 0;  // episodes or trials behind the value
+  /// Each episode's or trial's own value, in order: for spreads, and to pool training seeds
+  /// (PoolMetrics). Empty where the value is no mean over trials.
+  std::vector<double> samples;
+};
+
+/// One line of a figure. Lines with the same `panel` belong into one set of axes.
+struct Curve {
+  std::string panel;             // title of the axes: "hand z under −40 N"
+  std::string label;             // "measured"; "" where the policy's name says enough
+  std::string x_label, y_label;  // with units: "time [s]"
+  std::vector<double> x, y;      // NaN in y breaks the line
+  enum class Style { kSolid, kDashed, kDotted, kPoints } style = Style::kSolid;
+  bool shared = false;  // a specification or limit, the same for every policy: drawn once
+  bool log_x = false, log_y = false;
+};
+
+/// A shaded stretch of the x axis of a panel: while the push lasts.
+struct Span {
+  std::string panel, label;
+  double x0 = 0, x1 = 0;
+};
+
+/// What one experiment found out about one policy.
+struct ExperimentResult {
+  std::string experiment;                       // name in the registry
+  std::string policy;                           // path, as it was given
+  std::string policy_hash;                      // SHA-256 of the file's bytes, hexadecimal
+  std::string layout;                           // of the policy: "g1_loco"
+  std::string robot;                            // "g1"
+  std::string mode;                             // budget held against: "compliance" or a file
+  std::vector<std::uint64_t> seeds;             // of the experiment, not of the training
+  std::map<std::string, std::string> settings;  // what was used, with units: "force": "-150 N"
+  std::vector<Metric> metrics;
+  std::vector<Curve> curves;
+  std::vector<Span> spans;
+  std::vector<std::string> notes;  // sentences a reader must know: "the robot fell in 3 of 20"
+  int trials = 0, falls = 0;       // robots or runs started, and those that fell or diverged
+
+  /// Null when there is none of that name.
+  const Metric* Find(const std::string& name) const;
+  double Value(const std::string& name) const;  ///< NaN when there is none
+};
+
+/// JSON text with every field above; numbers that are not finite are null, "inf" or "-inf".
+/// FromJson(ToJson(r)) is r, bit for bit. `indent` < 0: one line.
+std::string ToJson(const ExperimentResult& result, int indent = -1);
+/// Throws ConfigError with `place` for what is no such text.
+ExperimentResult FromJson(const std::string& text, const std::string& place);
+
+struct ExperimentOptions {
+  std::string robot = "g1";
+  std::string mode = "compliance";         // budget by name or file (ReadBudget)
+  std::vector<std::uint64_t> seeds = {1};  // each is a repetition of the experiment
+  int episodes = 0;                        // per seed; 0: the experiment's own number
+  int threads = 1;
+  // walk and stand alone
+  double force_scale = 0;     // [1] of the task's hand forces
+  int observe_every = 10;     // control steps between observations of the stiffness; 0: none
+  bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
+
+  /// A rougher, shorter version of experiments that take long (`frequency`: two points,
+  /// three frequencies; `budget`: 2 s): for a first look and for tests.
+  bool quick = false;
+
+  /// Called after every control step of the first trial of the first seed, with the scene as it
+  /// stands: for pictures. Called by every experiment but `walk` and `stand`.
+  std::function<void(const RobotModel&, const mjData&)> watch;
+  bool visuals = false;  // load shapes, sky and lights for `watch`; slower
+};
+
+/// @throws ConfigError when the experiment cannot build what the policy wants to see.
+using ExperimentFunction =
+    std::function<ExperimentResult(const Policy&, const ExperimentOptions&, const Progress&)>;
+
+struct Experiment {
+  std::string name;   // "hand-load"
+  std::string what;   // one line
+  std::string paper;  // "Table II", "Fig. left_hand"; "" for ours
+  int episodes = 1;   // default of ExperimentOptions::episodes
+  std::string unit;   // what an episode is: "robots", "trials"
+  /// The metrics a table of one line per policy shows.
+  std::vector<std::string> headline;
+  ExperimentFunction run;
+};
+
+/// All of them, in the order of the paper.
+const std::vector<Experiment>& Experiments();
+/// Throws ConfigError that names the nearest.
+const Experiment& FindExperiment(const std::string& name);
+
+/// SHA-256 of a file's bytes, hexadecimal. Throws ConfigError when it cannot be read.
+std::string ContentHash(const std::string& path);
+
+/// Runs an experiment and fills in who was tried: path, hash, layout, mode, seeds.
+ExperimentResult RunExperiment(const Experiment& experiment,
+                               const std::string& policy_path,
+                               const Policy& policy,
+                               const ExperimentOptions& options,
+                               const Progress& progress = {});
+
+/// The same metric of policies trained with different seeds as one: mean of the policies' values,
+/// interval by resampling policies and, within each, samples. NaN where one of them has none.
+Metric PoolMetrics(const std::vector<const Metric*>& metrics, std::uint64_t seed = 1);
+
+}  // namespace silc

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <numbers>
+
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+#include "silc/robot/geometric_stiffness.h"
+#include "silc/robot/kinematics.h"
+#include "silc/stiffness/dynamic_stiffness.h"
+
+namespace silc {
+namespace {
+
+using Complex = std::complex<double>;
+using Eigen::MatrixXcd;
+using Eigen::MatrixXd;
+using Eigen::Vector3d;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// [Hz] evenly on a logarithmic axis, to just under the policy's Nyquist frequency of 25 Hz
+const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 20, 24};
+const std::vector<double> kQuickHz = {1, 3, 10};
+constexpr double kTransient = 3;  // [s] shaken before it is measured
+constexpr double kMeasured = 3;   // [s] at least, in whole cycles
+
+struct Point {
+  const char *name, *label;
+  Push::Point point;
+  int axis;
+  double force;  // [N] small: the linear answer is wanted
+};
+const std::vector<Point> kPoints = {
+    {"hand_x", "left hand, x", Push::Point::kLeftHand, 0, 2},
+    {"hand_y", "left hand, y", Push::Point::kLeftHand, 1, 2},
+    {"hand_z", "left hand, z", Push::Point::kLeftHand, 2, 2},
+    {"com_x", "centre of mass, x", Push::Point::kCom, 0, 2},
+    {"com_y", "centre of mass, y", Push::Point::kCom, 1, 2},
+};
+
+const std::vector<Point> kQuickPoints = {kPoints[2], kPoints[3]};
+
+Vector3d Position(const ClosedLoop& loop, Push::Point point) {
+  return point == Push::Point::kCom ? loop.ComPosition() : loop.HandPosition(kLeft);
+}
+
+/// Stiffness a shaker along one axis feels: force over displacement phasor.
+struct Response {
+  Complex stiffness{kNan, kNan};  // [N/m]
+  double residual = kNan;         // [1] share of the motion that is no sine of that frequency
+};
+
+double Duration(double hz, double period) {
+  const double cycles = std::ceil(kMeasured * hz);
+  return std::ceil((kTransient + cycles / hz) / period) * period;
+}
+
+/// Where the points of a robot that is left alone are, step by step.
+struct Twin {
+  LoopStatus end = LoopStatus::kRunning;
+  std::vector<Vector3d> hand, com;
+  const std::vector<Vector3d>& at(Push::Point point) const {
+    return point == Push::Point::kCom ? com : hand;
+  }
+};
+Twin LeaveAlone(const ClosedLoop& settled, double seconds) {
+  Twin twin;
+  ClosedLoop loop(settled);
+  loop.SetHooks({}, [&] {
+    twin.hand.push_back(Position(loop, Push::Point::kLeftHand));
+    twin.com.push_back(Position(loop, Push::Point::kCom));
+  });
+  twin.end = RunFor(&loop, seconds);
+  return twin;
+}
+
+// From a copy of the settled loop, against its twin.
+Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point, double hz) {
+  ClosedLoop loop(settled);
+  const double omega = 2 * std::numbers::pi * hz, start = loop.time();
+  const double step = loop.robot().model()->opt.timestep;
+  std::vector<double> time, moved;
+  loop.SetHooks(
+      [&] {
+        // MuJoCo's integrator takes a step's force for the second difference of positions about the
+        // step's beginning: phases are counted from there
+        const double f = point.force * std::sin(omega * (loop.time() - start));
+        loop.SetPush({point.point, f * Vector3d::Unit(point.axis)});
+      },
+      [&] {
+        // what mj_step left in the kinematics is the state at the step's beginning
+        time.push_back(loop.time() - step - start);
+        moved.push_back(Position(loop, point.point)[point.axis]);
+      });
+  if (RunFor(&loop, Duration(hz, loop.period())) != LoopStatus::kRunning) return {};
+
+  // least squares of a sine, a cosine, an offset and a drift, over the last part
+  std::vector<int> rows;
+  for (std::size_t k = 0; k < time.size(); ++k) {
+    if (time[k] >= kTransient) rows.push_back(static_cast<int>(k));
+  }
+  MatrixXd A(rows.size(), 4);
+  Eigen::VectorXd b(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double t = time[rows[r]];
+    A.row(r) << std::sin(omega * t), std::cos(omega * t), 1, t;
+    b[r] = moved[rows[r]] - twin.at(point.point)[rows[r]][point.axis];
+  }
+  const Eigen::VectorXd x = A.colPivHouseholderQr().solve(b);
+  Response response;
+  // F sin ωt = Im(F e^{jωt}), x = Im((x₀ + j x₁) e^{jωt})
+  response.stiffness = point.force / Complex(x[0], x[1]);
+  double noise = 0, wave = 0;
+  for (Eigen::Index r = 0; r < A.rows(); ++r) {
+    const double sine = A(r, 0) * x[0] + A(r, 1) * x[1];
+    const double off = b[r] - sine - x[2] - A(r, 3) * x[3];
+    noise += off * off;
+    wave += sine * sine;
+  }
+  response.residual = std::sqrt(noise / (noise + wave));
+  return response;
+}
+
+// The same from (S4): K(jω) of servo and policy, the joints' inertia with the base that follows
+// them (S5), and gravity's part, as a point feels them.
+class Prediction {
+ public:
+  explicit Prediction(ClosedLoop loop, ContactMode mode) : servo_(loop.options().servo) {
+    if (loop.Decide() != LoopStatus::kRunning) return;
+    const RobotModel& robot = loop.robot();
+    BodyJacobians body;
+    ComputeBodyJacobians(robot, loop.data(), &body);
+    if (ComputeContactKinematics(body, mode, nullptr, &contact_) != StiffnessStatus::kOk) return;
+    if (loop.policy().Jacobians(&jacobians_) != PolicyStatus::kOk) return;
+    timing_ = {loop.period(), loop.options().latency};
+    JointMatrix H;
+    if (ComputeGeometricStiffness(robot, *loop.data(), loop.tau(), contact_, &H) !=
+        StiffnessStatus::kOk) {
+      return;
+    }
+    H_ = H;
+
+    // full inertia in the columns' order (base linear, base angular, joints), then along B
+    const mjModel* model = robot.model();
+    const int n = robot.num_joints(), nv = model->nv;
+    std::vector<mjtNum> full(static_cast<std::size_t>(nv) * nv);
+    mj_fullM(model, loop.data(), full.data());
+    const auto dof = [&](int k) {
+      return k < 6 ? robot.base_dof_address() + k : robot.dof_address()[k - 6];
+    };
+    MatrixXd M(6 + n, 6 + n), follow(6 + n, n);
+    damping_ = MatrixXd::Zero(n, n);
+    for (int r = 0; r < 6 + n; ++r) {
+      for (int c = 0; c < 6 + n; ++c)
+        M(r, c) = full[static_cast<std::size_t>(dof(r)) * nv + dof(c)];
+      if (r >= 6) damping_(r - 6, r - 6) = model->dof_damping[dof(r)];
+    }
+    follow << MatrixXd(contact_.B), MatrixXd::Identity(n, n);
+    inertia_ = follow.transpose() * M * follow;
+    known_ = true;
+  }
+
+  bool known() const { return known_; }
+
+  Complex Stiffness(const Point& point, double hz) const {
+    const double omega = 2 * std::numbers::pi * hz;
+    const Jacobian3 B_rot = contact_.B.bottomRows<3>();
+    const BaseChannels base{&contact_.E, &B_rot};
+    MatrixXcd K;
+    if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
+      return {kNan, kNan};
+    }
+    // (A + jB)(x + jy) = Jᵀ as real equations, twice as many
+    const int n = static_cast<int>(H_.rows());
+    MatrixXd N = MatrixXd::Identity(n, n);
+    if (contact_.closed) N = contact_.N;
+    const Jacobian3& J3 = point.point == Push::Point::kCom ? contact_.com : contact_.hand[kLeft];
+    const Eigen::VectorXd J = N.transpose() * J3.row(point.axis).transpose();
+    const MatrixXd A = N.transpose() * (K.real() + H_ - omega * omega * inertia_) * N;
+    const MatrixXd B = N.transpose() * (K.imag() + omega * damping_) * N;
+    const Eigen::Index z = J.size();
+    MatrixXd both(2 * z, 2 * z);
+    both << A, -B, B, A;
+    Eigen::VectorXd right = Eigen::VectorXd::Zero(2 * z);
+    right.head(z) = J;
+    const Eigen::VectorXd motion = both.partialPivLu().solve(right);
+    return 1.0 / Complex(J.dot(motion.head(z)), J.dot(motion.tail(z)));
+  }
+
+ private:
+  Servo servo_;
+  LoopTiming timing_;
+  ContactKinematics contact_;
+  PolicyJacobians jacobians_;
+  MatrixXd H_, inertia_, damping_;
+  bool known_ = false;
+};
+
+struct Trial {
+  LoopStatus end = LoopStatus::kRunning;
+  ContactMode mode = ContactMode::kDoubleSupport;
+  bool predicted = false;
+  std::vector<std::vector<Response>> measured;  // [point][frequency]
+  std::vector<std::vector<Complex>> model;
+  std::vector<std::vector<Complex>> fine;  // along FineGrid(): for the curves
+};
+
+std::vector<double> FineGrid(const std::vector<double>& hz) {
+  constexpr int kGrid = 61;
+  std::vector<double> grid;
+  for (int i = 0; i < kGrid; ++i) {
+    grid.push_back(hz.front() * std::pow(hz.back() / hz.front(), i / (kGrid - 1.0)));
+  }
+  return grid;
+}
+
+}  // namespace
+
+ExperimentResult RunFrequency(const Policy& policy,
+                              const ExperimentOptions& options,
+                              const Progress& progress) {
+  const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
+  const std::vector<Point>& points = options.quick ? kQuickPoints : kPoints;
+  const int trials_count = NumTrials(options);
+  std::vector<Trial> trials(trials_count);
+  std::vector<ClosedLoop> settled;
+  settled.reserve(trials_count);
+  std::vector<Twin> twins(trials_count);
+  std::vector<double> hz;
+  for (const double f : options.quick ? kQuickHz : kHz) {
+    if (f < 0.5 / policy.layout().control_dt) hz.push_back(f);
+  }
+  // every robot stands first; then each shaking starts from its copy
+  for (int k = 0; k < trials_count; ++k) {
+    const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
+    settled.push_back(MakeLoop(robot, policy, StandCommand(), draw));
+    ContactModeTracker tracker = MakeContactTracker(robot);
+    trials[k].end = RunFor(&settled[k], SettleTime(draw, settled[k].period()), [&] {
+      settled[k].TrackContacts(&tracker);
+      if (k == 0 && options.watch) options.watch(robot, *settled[k].data());
+    });
+    trials[k].mode = tracker.mode();
+    trials[k].measured.assign(points.size(), std::vector<Response>(hz.size()));
+    trials[k].model.assign(points.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
+    if (trials[k].end != LoopStatus::kRunning) continue;
+    double longest = 0;
+    for (const double f : hz) longest = std::max(longest, Duration(f, settled[k].period()));
+    twins[k] = LeaveAlone(settled[k], longest);
+    trials[k].end = twins[k].end;
+    if (trials[k].end != LoopStatus::kRunning) continue;
+    const Prediction prediction(settled[k], trials[k].mode);
+    trials[k].predicted = prediction.known();
+    if (!prediction.known()) continue;
+    for (std::size_t p = 0; p < points.size(); ++p) {
+      for (std::size_t f = 0; f < hz.size(); ++f) {
+        trials[k].model[p][f] = prediction.Stiffness(points[p], hz[f]);
+      }
+      if (k > 0) continue;
+      trials[k].fine.emplace_back();
+      for (const double f : FineGrid(hz)) {
+        trials[k].fine.back().push_back(prediction.Stiffness(points[p], f));
+      }
+    }
+  }
+  const int per_trial = static_cast<int>(points.size() * hz.size());
+  ExperimentOptions split = options;
+  split.seeds = {1};
+  split.episodes = trials_count * per_trial;
+  ForTrials(split, progress, [&](int job, const TrialDraw&) {
+    const int k = job / per_trial, p = job % per_trial / static_cast<int>(hz.size()),
+              f = job % static_cast<int>(hz.size());
+    if (trials[k].end != LoopStatus::kRunning) return;
+    trials[k].measured[p][f] = Shaken(settled[k], twins[k], points[p], hz[f]);
+  });
+
+  ExperimentResult result;
+  std::vector<LoopStatus> ends;
+  bool all_predicted = true;
+  for (const Trial& t : trials) {
+    ends.push_back(t.end);
+    all_predicted = all_predicted && (t.predicted || t.end != LoopStatus::kRunning);
+  }
+  if (!all_predicted) {
+    result.notes.push_back("(S4) could not be worked out at the settled moment of some trials");
+  }
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    const Point& point = points[p];
+    const std::string name = point.name, label = point.label;
+    std::vector<double> error, residual;
+    for (const Trial& t : trials) {
+      std::vector<double> relative;
+      double worst = kNan;
+      for (std::size_t f = 0; f < hz.size(); ++f) {
+        const Complex a = t.measured[p][f].stiffness, b = t.model[p][f];
+        if (std::isfinite(std::abs(a)) && std::isfinite(std::abs(b))) {
+          relative.push_back(100 * std::abs(a - b) / std::abs(a));
+        }
+        worst = std::fmax(worst, t.measured[p][f].residual);
+      }
+      std::sort(relative.begin(), relative.end());
+      error.push_back(relative.empty() ? kNan : relative[relative.size() / 2]);
+      residual.push_back(100 * worst);
+    }
+    result.metrics.push_back(
+        MeanMetric(name + "_error", label + ": |measured − (S4)|/|measured|, median", "%", error));
+    result.metrics.push_back(
+        MeanMetric(name + "_residual", label + ": worst share of other motion", "%", residual));
+    const auto at = [&](double f, auto value) {
+      std::vector<double> samples;
+      for (const Trial& t : trials) {
+        const auto it = std::find(hz.begin(), hz.end(), f);
+        samples.push_back(it == hz.end() ? kNan
+                                         : value(t.measured[p][it - hz.begin()].stiffness, f));
+      }
+      return samples;
+    };
+    const auto real = [](Complex k, double) { return k.real(); };
+    const auto damping = [](Complex k, double f) { return k.imag() / (2 * std::numbers::pi * f); };
+    for (const double f : {0.5, 1.0, 3.0, 10.0}) {
+      const std::string at_hz = f < 1 ? "_0.5hz" : fmt::format("_{:g}hz", f);
+      result.metrics.push_back(MeanMetric(name + "_stiffness" + at_hz,
+                                          fmt::format("{}: Re at {:g} Hz", label, f),
+                                          "N/m",
+                                          at(f, real)));
+      result.metrics.push_back(MeanMetric(name + "_damping" + at_hz,
+                                          fmt::format("{}: Im/ω at {:g} Hz", label, f),
+                                          "N·s/m",
+                                          at(f, damping)));
+    }
+    Curve re{label + ": Re", "measured", "frequency [Hz]", "Re F/x [N/m]"}, im = re, re_model,
+                                                                            im_model;
+    im.panel = label + ": Im/ω";
+    im.y_label = "Im F/x /ω [N·s/m]";
+    for (Curve* curve : {&re, &im}) {
+      curve->style = Curve::Style::kPoints;
+      curve->log_x = true;
+      curve->x = hz;
+    }
+    re_model = re;
+    im_model = im;
+    re_model.style = im_model.style = Curve::Style::kSolid;
+    re_model.label = im_model.label = "(S4)";
+    for (std::size_t f = 0; f < hz.size(); ++f) {
+      const Complex k = trials[0].measured[p][f].stiffness;
+      re.y.push_back(k.real());
+      im.y.push_back(k.imag() / (2 * std::numbers::pi * hz[f]));
+    }
+    if (p < trials[0].fine.size()) {
+      re_model.x = im_model.x = FineGrid(hz);
+      for (std::size_t f = 0; f < re_model.x.size(); ++f) {
+        const Complex k = trials[0].fine[p][f];
+        re_model.y.push_back(k.real());
+        im_model.y.push_back(k.imag() / (2 * std::numbers::pi * re_model.x[f]));
+      }
+    } else {
+      re_model.x.clear();
+      im_model.x.clear();
+    }
+    for (const Curve& curve : {re, re_model, im, im_model}) result.curves.push_back(curve);
+  }
+  AddSurvival(ends, &result);
+  result.settings = {
+      {"force", "2 N, a sine along one axis"},
+      {"transient", fmt::format("{:g} s", kTransient)},
+      {"measured", fmt::format("{:g} s or more, against an unshaken twin", kMeasured)},
+      {"trials per seed", std::to_string(options.episodes)}};
+  return result;
+}
+
+}  // namespace silc
