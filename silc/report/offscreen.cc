@@ -25,7 +25,8 @@ bool Resolve(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// ---- EGL -----------------------------------------------------------------------------------------
+// ---- EGL
+// -----------------------------------------------------------------------------------------
 
 // the part of EGL 1.5 used here; types and numbers are those of the Khronos registry
 using EglBoolean = unsigned int;
@@ -35,10 +36,18 @@ using EglHandle = void*;
 constexpr EglEnum kEglOpenGlApi = 0x30A2, kEglPlatformDevice = 0x313F,
                   kEglPlatformSurfaceless = 0x31DD;
 constexpr EglInt kEglNone = 0x3038;
-constexpr EglInt kEglConfig[] = {0x3033, 0x0001,  // SURFACE_TYPE: PBUFFER_BIT
-                                 0x3040, 0x0008,  // RENDERABLE_TYPE: OPENGL_BIT
-                                 0x3024, 8, 0x3023, 8, 0x3022, 8,  // RED, GREEN, BLUE_SIZE
-                                 0x3025, 24,                       // DEPTH_SIZE
+constexpr EglInt kEglConfig[] = {0x3033,
+                                 0x0001,  // SURFACE_TYPE: PBUFFER_BIT
+                                 0x3040,
+                                 0x0008,  // RENDERABLE_TYPE: OPENGL_BIT
+                                 0x3024,
+                                 8,
+                                 0x3023,
+                                 8,
+                                 0x3022,
+                                 8,  // RED, GREEN, BLUE_SIZE
+                                 0x3025,
+                                 24,  // DEPTH_SIZE
                                  kEglNone};
 
 struct Egl {
@@ -79,8 +88,7 @@ struct Egl {
     using QueryDevices = EglBoolean (*)(EglInt, EglHandle*, EglInt*);
     const auto platform_display =
         reinterpret_cast<PlatformDisplay>(GetProcAddress("eglGetPlatformDisplayEXT"));
-    const auto query_devices =
-        reinterpret_cast<QueryDevices>(GetProcAddress("eglQueryDevicesEXT"));
+    const auto query_devices = reinterpret_cast<QueryDevices>(GetProcAddress("eglQueryDevicesEXT"));
     if (platform_display && query_devices) {
       EglHandle devices[16];
       EglInt count = 0;
@@ -111,8 +119,8 @@ class EglContext final : public OffscreenContext {
     if (!display || !egl.Initialize(display, &major, &minor)) return nullptr;
     std::unique_ptr<EglContext> context(new EglContext(egl, display));
     EglHandle config = nullptr;
-    if (!egl.BindApi(kEglOpenGlApi) ||
-        !egl.ChooseConfig(display, kEglConfig, &config, 1, &count) || count < 1)
+    if (!egl.BindApi(kEglOpenGlApi) || !egl.ChooseConfig(display, kEglConfig, &config, 1, &count) ||
+        count < 1)
       return nullptr;
     const EglInt size[] = {0x3057, width, 0x3056, height, kEglNone};  // WIDTH, HEIGHT
     context->surface_ = egl.CreatePbufferSurface(display, config, size);
@@ -130,7 +138,8 @@ class EglContext final : public OffscreenContext {
   EglHandle display_, surface_ = nullptr, context_ = nullptr;
 };
 
-// ---- OSMesa --------------------------------------------------------------------------------------
+// ---- OSMesa
+// --------------------------------------------------------------------------------------
 
 class OsmesaContext final : public OffscreenContext {
  public:

@@ -11,9 +11,9 @@
 namespace silc {
 namespace {
 
-constexpr int kMaxGeoms = 2000;                          // in a scene
+constexpr int kMaxGeoms = 2000;                             // in a scene
 constexpr float kArrowColor[4] = {0.90f, 0.32f, 0.05f, 1};  // stands out from shell and floor
-constexpr double kArrowRadius = 0.014;                   // [m]
+constexpr double kArrowRadius = 0.014;                      // [m]
 
 }  // namespace
 
@@ -63,8 +63,8 @@ std::unique_ptr<Painter> Painter::Create(const mjModel& model,
     mjr_makeContext(impl->model.get(), &impl->render, mjFONTSCALE_100);
     mjr_setBuffer(mjFB_OFFSCREEN, &impl->render);
   } catch (const std::exception& error) {
-    *why = std::string(impl->context->name()) + " is there, but MuJoCo cannot draw with it: " +
-           error.what();
+    *why = std::string(impl->context->name()) +
+           " is there, but MuJoCo cannot draw with it: " + error.what();
     return nullptr;
   }
   if (impl->render.currentBuffer != mjFB_OFFSCREEN) {
@@ -90,13 +90,8 @@ Image Painter::Draw(const mjData& data, const View& view, const std::vector<Arro
   camera.elevation = view.elevation;
 
   // MuJoCo's signature is not const; drawing changes nothing in the state
-  mjv_updateScene(gl.model.get(),
-                  const_cast<mjData*>(&data),
-                  &option,
-                  nullptr,
-                  &camera,
-                  mjCAT_ALL,
-                  &gl.scene);
+  mjv_updateScene(
+      gl.model.get(), const_cast<mjData*>(&data), &option, nullptr, &camera, mjCAT_ALL, &gl.scene);
   for (const Arrow& arrow : arrows) {
     SILC_CHECK(gl.scene.ngeom < gl.scene.maxgeom);
     mjvGeom* geom = &gl.scene.geoms[gl.scene.ngeom++];

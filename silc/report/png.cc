@@ -33,7 +33,8 @@ void AppendChunk(const char* type, std::string_view data, std::string* out) {
 // the neighbour nearest to left + up − corner
 int Paeth(int left, int up, int corner) {
   const int p = left + up - corner;
-  const int by_left = std::abs(p - left), by_up = std::abs(p - up), by_corner = std::abs(p - corner);
+  const int by_left = std::abs(p - left), by_up = std::abs(p - up),
+            by_corner = std::abs(p - corner);
   if (by_left <= by_up && by_left <= by_corner) return left;
   return by_up <= by_corner ? up : corner;
 }

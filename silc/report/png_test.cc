@@ -38,11 +38,10 @@ Image DecodePng(const std::string& png) {
   const int stride = 3 * image.width;
   std::vector<std::uint8_t> raw(std::size_t(stride + 1) * std::size_t(image.height));
   uLongf size = uLongf(raw.size());
-  EXPECT_EQ(uncompress(raw.data(),
-                       &size,
-                       reinterpret_cast<const Bytef*>(packed.data()),
-                       uLong(packed.size())),
-            Z_OK);
+  EXPECT_EQ(
+      uncompress(
+          raw.data(), &size, reinterpret_cast<const Bytef*>(packed.data()), uLong(packed.size())),
+      Z_OK);
   EXPECT_EQ(size, raw.size());
   image.rgb.resize(std::size_t(stride) * std::size_t(image.height));
   const auto pixel = [&](int y, int i) -> int {
