@@ -103,11 +103,12 @@ Verdict Judge(const PaperMeasure& measure,
               const Estimate& ours_against) {
   const PaperRow* paper = measure.Find(row);
   if (!paper) return Verdict::kOpen;
+  const double share = measure.unit == "%" ? ours.value / 100 : ours.value;
   switch (paper->says) {
     case PaperRow::Says::kNone:
-      return JudgeNever(ours.value);
+      return JudgeNever(share);
     case PaperRow::Says::kSome:
-      return JudgeSometimes(ours.value);
+      return JudgeSometimes(share);
     case PaperRow::Says::kLarger:
     case PaperRow::Says::kSmaller:
       return JudgeDirection(paper->says == PaperRow::Says::kLarger, Ratio(ours, ours_against));

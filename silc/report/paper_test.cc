@@ -64,7 +64,8 @@ TEST(Paper, VerdictIsOnTheRatioWhereThePaperCompares) {
   EXPECT_EQ(Judge(settling, {"silc", "soft-hand"}, {1}, {2}), Verdict::kOpen);  // not in the paper
   const PaperMeasure& form = *paper.Find("budget", "form_violations_one_step");
   EXPECT_EQ(Judge(form, {"silc-paper", "compliance"}, {0}, {}), Verdict::kReproduced);
-  EXPECT_EQ(Judge(form, baseline, {0.4}, {}), Verdict::kReproduced);
+  EXPECT_EQ(Judge(form, baseline, {40}, {}), Verdict::kReproduced);  // [%]
+  EXPECT_EQ(Judge(form, baseline, {4}, {}), Verdict::kPartly);
   EXPECT_EQ(Judge(form, baseline, {0}, {}), Verdict::kNot);
 }
 
