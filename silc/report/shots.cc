@@ -59,9 +59,9 @@ View ViewOf(const std::string& experiment, const Eigen::Vector3d& base) {
 }
 
 // Decides, control step by control step, when the moment has come.
-class Moment {
+class Trigger {
  public:
-  explicit Moment(std::string experiment) : experiment_(std::move(experiment)) {}
+  explicit Trigger(std::string experiment) : experiment_(std::move(experiment)) {}
 
   bool Now(const RobotModel& robot, const mjData& data) {
     if (experiment_ == "com-impulse" || experiment_ == "hand-load") {
@@ -142,7 +142,7 @@ std::optional<Image> TakeShot(const std::string& experiment,
   options.mode = budget;
   options.episodes = 1;
   options.visuals = true;
-  Moment moment(experiment);
+  Trigger moment(experiment);
   options.watch = [&](const RobotModel& robot, const mjData& data) {
     if (!moment.Now(robot, data)) return;
     image = Draw(experiment, robot, data, moment.arrows(), why);
