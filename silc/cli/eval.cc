@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "silc/base/error.h"
@@ -13,130 +14,188 @@
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
-#include "silc/eval/episodes.h"
+#include "silc/eval/experiment.h"
+#include "silc/eval/experiment_plot.h"
 
 namespace silc {
 namespace {
 
 struct EvalArguments {
-  std::vector<std::string> policies;
-  std::string mode = "compliance", layout, json;
-  int episodes = 0, threads = 0, observe_every = 10;
+  std::vector<std::string> policies, layouts;
+  std::string json, plot;
   std::uint64_t seed = 1;
-  double force_scale = 0;
-  bool hold_gravity = false;
+  ExperimentOptions options;
 };
 
-nlohmann::ordered_json ToJson(const std::string& policy, const EpisodeReport& report) {
-  const bool observed = !report.sigma.empty();
-  nlohmann::ordered_json json = {{"policy", policy},
-                                 {"episodes", report.episodes.size()},
-                                 {"survival_share", report.SurvivalShare()},
-                                 {"velocity_error_rms_m_s", report.VelocityErrorRms()},
-                                 {"gait_velocity_error_rms_m_s", report.GaitErrorRms()},
-                                 {"arm_error_rms_rad", report.ArmErrorRms()}};
-  if (!observed) return json;
-  json["moments"] = report.sigma.size();
-  json["disc_within_1.05"] = report.DiscShare(1.05);
-  json["paper_sigma_within_1.05"] = report.PaperShare(1.05);
-  const auto quantile = [&](double p, auto value) {
-    std::vector<double> list;
-    for (const SigmaSample& s : report.sigma) list.push_back(value(s));
-    const auto at = list.begin() + static_cast<std::ptrdiff_t>(p * double(list.size() - 1));
-    std::nth_element(list.begin(), at, list.end());
-    return *at;
-  };
-  const auto disc = [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; };
-  const auto paper_worst = [](const SigmaSample& s) { return s.paper_worst; };
-  const auto worst = [](const SigmaSample& s) { return s.sound ? s.worst : HUGE_VAL; };
-  json["disc_median"] = quantile(0.5, disc);
-  json["disc_p95"] = quantile(0.95, disc);
-  json["disc_p99"] = quantile(0.99, disc);
-  json["static_worst_eigenvalue_p99"] = quantile(0.99, worst);
-  json["one_step_worst_eigenvalue_p99"] = quantile(0.99, paper_worst);
-  return json;
+// "0.0123 [0.0119, 0.0127]"
+std::string WithInterval(const Metric& metric) {
+  std::string text = FormatNumber(metric.value);
+  if (!std::isnan(metric.low)) {
+    text += fmt::format(" [{}, {}]", FormatNumber(metric.low), FormatNumber(metric.high));
+  }
+  return text;
 }
 
-void Run(const EvalArguments& args, const std::string& task_name, TaskConfig task) {
-  EpisodeOptions options;
-  options.task = task;
-  options.episodes = args.episodes;
-  options.threads =
-      args.threads > 0 ? args.threads : std::max(1, int(std::thread::hardware_concurrency()));
-  options.seed = args.seed;
-  options.budget = ReadBudget(args.mode).spec;
-  options.observe_every = args.observe_every;
-  options.gravity_channel = !args.hold_gravity;
-  const RobotModel robot = RobotModel::Load("g1");
-  Table table({{"policy", "", Align::kToLeft},
-               {"survive", "%"},
-               {"velocity", "m/s RMS"},
-               {"over a gait", "m/s RMS"},
-               {"arms", "rad RMS"},
-               {"σ ≤ 1.05", "%"},
-               {"σ median", ""},
-               {"σ p95", ""}});
-  std::string lines;
-  for (const std::string& path : args.policies) {
-    const Policy policy = LoadPolicy(path, args.layout, robot);
-    ProgressLine line(path);
-    const EpisodeReport report = RunEpisodes(policy, options, line.callback());
-    nlohmann::ordered_json json = ToJson(path, report);
-    json["task"] = task_name;
-    json["seed"] = args.seed;
-    json["force_scale"] = args.force_scale;
-    json["budget"] = args.mode;
-    lines += json.dump() + "\n";
-    const auto number = [&](const char* key, double scale = 1) {
-      return json.contains(key) ? FormatNumber(scale * json[key].get<double>()) : std::string("–");
-    };
-    table.Row({path,
-               number("survival_share", 100),
-               number("velocity_error_rms_m_s"),
-               number("gait_velocity_error_rms_m_s"),
-               number("arm_error_rms_rad"),
-               number("disc_within_1.05", 100),
-               number("disc_median"),
-               number("disc_p95")});
+// Few policies: a line per metric, a column per policy.
+std::string MetricTable(const std::vector<ExperimentResult>& results,
+                        const std::vector<std::string>& names) {
+  std::vector<TableColumn> columns = {{"", "", Align::kToLeft}, {"", "", Align::kToLeft}};
+  for (const std::string& name : names) columns.push_back({name, "[95 %]"});
+  Table table(columns);
+  // every metric any of them has, in order
+  std::vector<std::string> order;
+  for (const ExperimentResult& r : results) {
+    for (const Metric& metric : r.metrics) {
+      if (std::find(order.begin(), order.end(), metric.name) == order.end()) {
+        order.push_back(metric.name);
+      }
+    }
   }
-  fmt::print("{} episodes of {:g} s in MuJoCo, budget {}\n{}",
-             options.episodes,
-             options.task.episode.length,
-             args.mode,
-             table.Render());
+  for (const std::string& name : order) {
+    std::vector<std::string> cells(2);
+    for (const ExperimentResult& r : results) {
+      const Metric* metric = r.Find(name);
+      if (metric != nullptr) {
+        cells[0] = metric->label;
+        cells[1] = metric->unit;
+      }
+      cells.push_back(metric != nullptr ? WithInterval(*metric) : "");
+    }
+    table.Row(cells);
+  }
+  return table.Render();
+}
+
+// Many: a line per policy, a column per headline metric.
+std::string PolicyTable(const Experiment& experiment,
+                        const std::vector<ExperimentResult>& results,
+                        const std::vector<std::string>& names) {
+  std::vector<TableColumn> columns = {{"policy", "", Align::kToLeft}};
+  for (const std::string& name : experiment.headline) {
+    const Metric* known = nullptr;
+    for (const ExperimentResult& r : results) known = known != nullptr ? known : r.Find(name);
+    columns.push_back(
+        {known != nullptr ? known->label : name, known != nullptr ? known->unit : ""});
+  }
+  Table table(columns);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    std::vector<std::string> cells = {names[k]};
+    for (const std::string& name : experiment.headline) {
+      cells.push_back(FormatNumber(results[k].Value(name)));
+    }
+    table.Row(cells);
+  }
+  return table.Render();
+}
+
+// File names alone where they tell the policies apart.
+std::vector<std::string> ShortNames(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths)
+    names.push_back(std::filesystem::path(path).stem().string());
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  const bool apart = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  return apart ? names : paths;
+}
+
+void Run(const Experiment& experiment, const EvalArguments& args) {
+  ExperimentOptions options = args.options;
+  if (options.threads <= 0) {
+    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  if (args.layouts.size() > 1 && args.layouts.size() != args.policies.size()) {
+    throw ConfigError(fmt::format("--layout: {} layouts for {} policies; give one, or one each",
+                                  args.layouts.size(),
+                                  args.policies.size()));
+  }
+  ReadBudget(options.mode);  // a wrong name is told before any work begins
+  const RobotModel robot = RobotModel::Load(options.robot);
+  std::vector<Policy> policies;
+  for (std::size_t k = 0; k < args.policies.size(); ++k) {
+    const std::string layout = args.layouts.empty()       ? ""
+                               : args.layouts.size() == 1 ? args.layouts[0]
+                                                          : args.layouts[k];
+    policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot));
+  }
+
+  std::vector<ExperimentResult> results;
+  for (std::size_t k = 0; k < policies.size(); ++k) {
+    ProgressLine line(experiment.name + " " + args.policies[k]);
+    results.push_back(
+        RunExperiment(experiment, args.policies[k], policies[k], options, line.callback()));
+  }
+
+  const std::vector<std::string> names = ShortNames(args.policies);
+  fmt::print("{}: {}\n", experiment.name, experiment.what);
+  fmt::print("{} {} × {} seed{}, budget {}\n",
+             options.episodes > 0 ? options.episodes : experiment.episodes,
+             experiment.unit,
+             options.seeds.size(),
+             options.seeds.size() > 1 ? "s" : "",
+             options.mode);
+  fmt::print(
+      "{}",
+      results.size() <= 3 ? MetricTable(results, names) : PolicyTable(experiment, results, names));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    for (const std::string& note : results[k].notes) fmt::print("{}: {}\n", names[k], note);
+  }
   if (!args.json.empty()) {
+    std::string lines;
+    for (const ExperimentResult& result : results) lines += ToJson(result) + "\n";
     WriteFileAtomically(args.json, lines);
     fmt::print("wrote {}\n", args.json);
   }
+  if (!args.plot.empty()) {
+    std::vector<const ExperimentResult*> shown;
+    for (const ExperimentResult& result : results) shown.push_back(&result);
+    WriteFileAtomically(args.plot, RenderSvg(FigureOf(shown, names, PlotsApart(experiment.name))));
+    fmt::print("wrote {}\n", args.plot);
+  }
 }
 
-CLI::App* AddExperiment(CLI::App* eval,
-                        const std::string& name,
-                        const std::string& what,
-                        int episodes,
-                        std::shared_ptr<EvalArguments> args) {
-  CLI::App* verb = eval->add_subcommand(name, what);
-  args->episodes = episodes;
+void AddExperiment(CLI::App* eval, const Experiment& experiment) {
+  auto args = std::make_shared<EvalArguments>();
+  ExperimentOptions& options = args->options;
+  options.episodes = experiment.episodes;
+  options.threads = 0;
+  const std::string paper =
+      experiment.paper.empty() ? "" : " (the paper's " + experiment.paper + ")";
+  CLI::App* verb = eval->add_subcommand(experiment.name, experiment.what + paper);
   verb->add_option("--policy", args->policies, "ONNX files of policies")->required();
-  verb->add_option("--mode", args->mode, "budget: compliance, soft-hand, … or a file")
+  verb->add_option("--mode", options.mode, "budget: compliance, soft-hand, … or a file")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, "layout, where the file does not say");
-  verb->add_option("--episodes", args->episodes, "one per robot")
+  verb->add_option(
+      "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
+  verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  verb->add_option("--seed", args->seed)->capture_default_str();
-  verb->add_option("--threads", args->threads, "0: all")->check(CLI::Range(0, 1024));
-  verb->add_option("--force-scale", args->force_scale, "of hand forces, 1: the task's full size")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  verb->add_option("--observe-every", args->observe_every, "control steps; 0: no stiffness")
-      ->check(CLI::Range(0, 100000))
-      ->capture_default_str();
-  verb->add_flag("--hold-gravity",
-                 args->hold_gravity,
-                 "the budget leaves out what the policy does through gravity sensing");
+  auto* seed = verb->add_option("--seed", args->seed)->capture_default_str();
+  verb->add_option("--seeds", options.seeds, "1,2,3: each repeats the experiment")
+      ->delimiter(',')
+      ->excludes(seed);
+  verb->add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
+  const bool episodes = experiment.name == "walk" || experiment.name == "stand";
+  if (episodes) {
+    verb->add_option(
+            "--force-scale", options.force_scale, "of hand forces, 1: the task's full size")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    verb->add_option("--observe-every", options.observe_every, "control steps; 0: no stiffness")
+        ->check(CLI::Range(0, 100000))
+        ->capture_default_str();
+  }
+  if (episodes || experiment.name == "budget") {
+    verb->add_flag("--hold-gravity",
+                   options.hold_gravity,
+                   "the budget leaves out what the policy does through gravity sensing");
+  }
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
-  return verb;
+  if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
+  verb->callback([args, seed, &experiment] {
+    if (seed->count() > 0) args->options.seeds = {args->seed};
+    Run(experiment, *args);
+  });
 }
 
 }  // namespace
@@ -144,30 +203,7 @@ CLI::App* AddExperiment(CLI::App* eval,
 void AddEval(CLI::App* app) {
   CLI::App* eval = app->add_subcommand("eval", "experiments on trained policies, in MuJoCo");
   eval->require_subcommand(1);
-  {
-    auto args = std::make_shared<EvalArguments>();
-    AddExperiment(eval, "walk", "g1-loco: random commands and arm motions, 20 s each", 1000, args)
-        ->callback([args] {
-          const TaskConfig task = ReadTaskConfig(FindTaskFile("g1-loco"));
-          Run(*args, "g1-loco", NominalTask(task, static_cast<float>(args->force_scale)));
-        });
-  }
-  {
-    auto args = std::make_shared<EvalArguments>();
-    AddExperiment(
-        eval, "stand", "g1-stand: 20 s through pushes of 50 N for 0.1 s from all sides", 100, args)
-        ->callback([args] {
-          TaskConfig task = NominalTask(ReadTaskConfig(FindTaskFile("g1-stand")), 1);
-          task.push = {
-              .force = 50, .min_share = 1, .duration = 0.1f, .interval_min = 2, .interval_max = 4};
-          task.hand_force.max_x *= static_cast<float>(args->force_scale);
-          task.hand_force.max_y *= static_cast<float>(args->force_scale);
-          task.hand_force.max_up *= static_cast<float>(args->force_scale);
-          task.hand_force.max_down *= static_cast<float>(args->force_scale);
-          task.hand_force.noise *= static_cast<float>(args->force_scale);
-          Run(*args, "g1-stand", task);
-        });
-  }
+  for (const Experiment& experiment : Experiments()) AddExperiment(eval, experiment);
 }
 
 }  // namespace silc

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "silc/base/error.h"
+#include "silc/eval/metrics.h"
 #include "silc/task/loco_env.h"
 
 namespace silc {
@@ -36,6 +37,9 @@ void Sense(LocoEnv& env, int robot, ObservationInput* in) {
       qpos(robot, k), qpos(robot, k + 1), qpos(robot, k + 2), qpos(robot, k + 3));
   in->g_B = R_WB.conjugate() * Eigen::Vector3d(0, 0, -1);
   for (int i = 0; i < 3; ++i) in->w_WB_B[i] = qvel(robot, w + i);
+  const int v = r.base_dof;
+  in->v_WB_B =
+      R_WB.conjugate() * Eigen::Vector3d(qvel(robot, v), qvel(robot, v + 1), qvel(robot, v + 2));
   const TaskCommand& c = state.command;
   in->command.lin_vel << c.vx, c.vy;
   in->command.yaw_rate = c.yaw_rate;
@@ -65,9 +69,45 @@ void FillBody(LocoEnv& env, int robot, const Eigen::Vector3d& g_B, BodyJacobians
   body->g_B = g_B;
 }
 
+// The walking part's jitter and power of one group of joints.
+struct MotionMeter {
+  int first, count;
+  ThirdDifferenceMeter action{count}, velocity{count}, torque{count};
+  double power = 0;
+  long rows = 0;
+
+  void Add(const std::vector<double>& a,
+           const std::vector<double>& qd,
+           const std::vector<double>& tau) {
+    const auto part = [&](const std::vector<double>& row) {
+      return std::span<const double>(row).subspan(first, count);
+    };
+    action.Add(part(a));
+    velocity.Add(part(qd));
+    torque.Add(part(tau));
+    power += MeanAbsolutePower(part(tau), part(qd), count);
+    ++rows;
+  }
+  void Break() {
+    action.Break();
+    velocity.Break();
+    torque.Break();
+  }
+  MotionMeasures Measures(double dt) const {
+    MotionMeasures m;
+    m.action_jitter = action.Jitter(dt);
+    m.velocity_jitter = velocity.Jitter(dt);
+    m.torque_jitter = torque.Jitter(dt);
+    if (rows > 0) m.power = power / static_cast<double>(rows);
+    return m;
+  }
+};
+
 // One robot's policy and what is remembered of its episode.
 struct Runner {
   Policy policy;
+  MotionMeter all{0, kTaskJoints}, lower{0, kLowerJoints}, upper{kLowerJoints, kUpperJoints};
+  double saturated = 0;
   EpisodeResult result;
   bool over = false;
   long steps = 0, judged = 0;
@@ -148,13 +188,31 @@ double EpisodeReport::PaperShare(double limit) const {
       sigma, [](const SigmaSample& s) { return s.paper; }, limit);
 }
 
+namespace {
+// The environment has the task's servo; targets of any policy can be put to it, gains cannot.
+void CheckFits(const Policy& policy, const LocoEnv& env) {
+  const std::string who =
+      "the policy's layout '" + policy.layout().name + "' does not fit the task: ";
+  const TaskRobot& robot = env.robot();
+  if (policy.num_joints() != kTaskJoints) throw ConfigError(who + "it needs the G1's 29 joints");
+  if (std::abs(policy.layout().control_dt - robot.control_dt) > 1e-6) {
+    throw ConfigError(who + "its control period is not " + std::to_string(robot.control_dt) + " s");
+  }
+  for (int j = 0; j < kTaskJoints; ++j) {
+    if (policy.kp().size() == 0 || std::abs(policy.kp()[j] - robot.kp[j]) > 1e-3 * robot.kp[j] ||
+        std::abs(policy.kd()[j] - robot.kd[j]) > 1e-3 * robot.kd[j]) {
+      throw ConfigError(who + "its servo gains are not the task's (joint " +
+                        policy.robot().joints[j] +
+                        ")\n  Episodes are for policies of g1-loco and g1-stand and others with "
+                        "their gains; the other experiments take any.");
+    }
+  }
+}
+}  // namespace
+
 EpisodeReport RunEpisodes(const Policy& policy,
                           const EpisodeOptions& options,
                           const std::function<void(double)>& progress) {
-  if (ObservationWidth(policy.layout()) != kActorObs || policy.num_joints() != kTaskJoints) {
-    throw ConfigError("the policy's layout '" + policy.layout().name +
-                      "' is not the task's: only policies of g1-loco and g1-stand have episodes");
-  }
   const int n = options.episodes;
   LocoEnv env({.config = options.task,
                .backend = options.backend,
@@ -163,6 +221,7 @@ EpisodeReport RunEpisodes(const Policy& policy,
                .seed = options.seed,
                .stagger = false});
   const TaskRobot& robot = env.robot();
+  CheckFits(policy, env);
   const int steps = static_cast<int>(std::lround(options.task.episode.length / robot.control_dt));
   const int cycle =
       std::max(1, static_cast<int>(std::lround(options.task.gait.period / robot.control_dt)));
@@ -200,8 +259,18 @@ EpisodeReport RunEpisodes(const Policy& policy,
                        .paper = StiffnessObserver(paper_options)});
   }
 
+  // of the task's own policies the action goes through as it is, to the last bit
+  bool same_actions = true;
+  for (int j = 0; j < kTaskJoints; ++j) {
+    const bool arm = j >= kLowerJoints;
+    same_actions = same_actions && policy.commanded()[j] && policy.residual()[j] == arm &&
+                   float(policy.action_scale()[j]) == robot.action_scale[j] &&
+                   (arm || float(policy.default_pose()[j]) == robot.default_q[j]);
+  }
   std::vector<float> actions(static_cast<std::size_t>(n) * kTaskJoints, 0.0f);
   LocoStep step = env.view();
+  std::vector<double> action_row(kTaskJoints), qd_row(kTaskJoints), tau_row(kTaskJoints);
+  const Eigen::VectorXd& limit = env.robot_model().effort_limit();
   for (int t = 0; t < steps; ++t) {
     const bool observe = options.observe_every > 0 && t > 0 && t % options.observe_every == 0;
     pool.For((n + kChunk - 1) / kChunk, [&](int id, int chunk) {
@@ -219,8 +288,12 @@ EpisodeReport RunEpisodes(const Policy& policy,
           std::fill_n(action, kTaskJoints, 0.0f);
           continue;
         }
+        // what the environment makes this target of, whatever the policy's own scale is
         for (int j = 0; j < kTaskJoints; ++j) {
-          action[j] = static_cast<float>(r.policy.raw_action()[j]);
+          const double centre = j < kLowerJoints ? robot.default_q[j] : worker.input.q_ref[j];
+          action[j] = same_actions
+                          ? static_cast<float>(r.policy.raw_action()[j])
+                          : static_cast<float>((worker.target[j] - centre) / robot.action_scale[j]);
         }
         const std::uint8_t mode = step.contact_mode[i];
         if (!observe || mode == kModeUnknown ||
@@ -244,7 +317,8 @@ EpisodeReport RunEpisodes(const Policy& policy,
     });
     step = env.Step(actions);
     const FieldView qpos = env.physics().view(Field::kQpos),
-                    qvel = env.physics().view(Field::kQvel);
+                    qvel = env.physics().view(Field::kQvel),
+                    torque = env.physics().view(Field::kTorque);
     for (int i = 0; i < n; ++i) {
       Runner& r = runners[i];
       if (r.over) continue;
@@ -262,6 +336,19 @@ EpisodeReport RunEpisodes(const Policy& policy,
         arm_error2 += e * e / kUpperJoints;
       }
       r.arm_error2 += arm_error2;
+      for (int j = 0; j < kTaskJoints; ++j) {
+        action_row[j] = r.policy.raw_action()[j];
+        qd_row[j] = qvel(i, robot.dof[j]);
+        tau_row[j] = torque(i, robot.actuator[j]);
+        r.saturated += std::abs(tau_row[j]) > 0.999 * limit[j];
+      }
+      for (MotionMeter* meter : {&r.all, &r.lower, &r.upper}) {
+        if (state.command.walk > 0.5f) {
+          meter->Add(action_row, qd_row, tau_row);
+        } else {
+          meter->Break();
+        }
+      }
       const int k = robot.base_qpos + 3;
       const Eigen::Quaterniond R_WB(qpos(i, k), qpos(i, k + 1), qpos(i, k + 2), qpos(i, k + 3));
       const int v = robot.base_dof;
@@ -293,6 +380,13 @@ EpisodeReport RunEpisodes(const Policy& policy,
     r.result.arm_error2 = r.arm_error2 / lived;
     r.result.velocity_error2 = r.velocity_error2 / judged;
     r.result.gait_error2 = r.gait_error2 / judged;
+    r.result.saturation = r.saturated / (lived * kTaskJoints);
+    r.result.all = r.all.Measures(robot.control_dt);
+    r.result.lower = r.lower.Measures(robot.control_dt);
+    r.result.upper = r.upper.Measures(robot.control_dt);
+    for (SigmaSample& sample : r.sigma) {
+      sample.episode = static_cast<int>(report.episodes.size());
+    }
     report.episodes.push_back(r.result);
     report.sigma.insert(report.sigma.end(), r.sigma.begin(), r.sigma.end());
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,16 @@ struct EpisodeOptions {
 /// full size, lowered stances their full depth.
 TaskConfig NominalTask(TaskConfig task, float force_scale);
 
+/// The paper's measures (metrics.h) of the walking part of an episode, sampled once per control
+/// step. NaN when it never walked.
+struct MotionMeasures {
+  double action_jitter = kNone;    // [1/s³]
+  double velocity_jitter = kNone;  // [rad/s⁴]
+  double torque_jitter = kNone;    // [N·m/s³]
+  double power = kNone;            // [W] mean |τ q̇| of a joint
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+};
+
 /// What happened in one episode.
 struct EpisodeResult {
   bool fell = false;
@@ -37,10 +48,13 @@ struct EpisodeResult {
   double velocity_error2 = 0;  // [m²/s²] command against horizontal velocity, at each moment
   double gait_error2 = 0;      // [m²/s²] the same against the mean over the last gait cycle
   double arm_error2 = 0;       // [rad²] mean over the arms' joints
+  double saturation = 0;       // [1] share of joints and control steps at the effort limit
+  MotionMeasures all, lower, upper;  // of all joints, of legs and waist, of the arms
 };
 
 /// σ of (S7c) on K_s, and what the paper's own method bounds, at one moment.
 struct SigmaSample {
+  int episode = 0;
   ContactMode mode;
   bool sound = false;      // K_s and its budget exist and the action loop is proven stable
   double disc = 0;         // [1] (S7c) on K_s
@@ -64,7 +78,8 @@ struct EpisodeReport {
 
 /// Runs the deployed policy, each robot with a history of its own, for one episode per robot.
 /// The observation is the policy's own, from the state: what it would see on the robot.
-/// Throws ConfigError when the policy's layout is not the task's.
+/// Throws ConfigError when the policy does not fit the task's robot: joints, control period, servo
+/// gains.
 EpisodeReport RunEpisodes(const Policy& policy,
                           const EpisodeOptions& options,
                           const std::function<void(double)>& progress = {});

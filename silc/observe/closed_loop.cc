@@ -140,9 +140,11 @@ LoopStatus ClosedLoop::Advance() {
       pending_.pop_front();
     }
     for (Pending& pending : pending_) --pending.steps_left;
+    if (before_step_) before_step_();
     ApplyServo(servo_target_);
     ApplyPush();
     mj_step(robot_->model(), data_.get());
+    if (after_step_) after_step_();
   }
   // positions were integrated last: bring kinematics, contacts and forces up to the new state
   mj_forward(robot_->model(), data_.get());
@@ -230,6 +232,7 @@ void ClosedLoop::ApplyPush() {
     case Push::Point::kCom:
       // shared out by mass, a force has the generalised components J_comᵀ f and no others
       for (int body = 1; body < model->nbody; ++body) {
+        if (model->body_rootid[body] != model->body_rootid[robot_->base_body()]) continue;
         const double share = model->body_mass[body] / robot_->mass();
         for (int k = 0; k < 3; ++k) data_->xfrc_applied[6 * body + k] = share * push_.f_W[k];
       }

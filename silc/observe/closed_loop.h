@@ -3,6 +3,7 @@
 
 #include <Eigen/Core>
 #include <deque>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -81,6 +82,16 @@ class ClosedLoop {
 
   void SetPush(const Push& push) { push_ = push; }
   void SetCommand(const PolicyCommand& command) { options_.command = command; }
+  /// [rad] Joint positions the policy is asked to follow where it takes a reference (FALCON's
+  /// arms), robot's order; empty for the default pose.
+  void SetReference(const Eigen::VectorXd& q_ref) { input_.q_ref = q_ref; }
+  /// Called around every physics step: `before` may still change the push, the state of bodies
+  /// that are not the robot's, or forces on them; `after` sees what mj_step left. Copies of the
+  /// loop have none.
+  void SetHooks(std::function<void()> before, std::function<void()> after) {
+    before_step_ = std::move(before);
+    after_step_ = std::move(after);
+  }
 
   const RobotModel& robot() const { return *robot_; }
   mjData* data() { return data_.get(); }
@@ -125,6 +136,7 @@ class ClosedLoop {
   };
   std::deque<Pending> pending_;  // oldest first
   Push push_;
+  std::function<void()> before_step_, after_step_;
   double saturation_ = 0;
 };
 

@@ -240,8 +240,9 @@ void ReplaceActuators(const RobotSpec& spec, const Eigen::VectorXd& effort_limit
   }
 }
 
-// Joint ids in robot order; refuses what the rest of silc could not treat.
-std::vector<int> ResolveJoints(const RobotSpec& spec, const mjModel* m) {
+// Joint ids in robot order; refuses what the rest of silc could not treat. In an extended scene
+// there may be joints that are not below the base.
+std::vector<int> ResolveJoints(const RobotSpec& spec, const mjModel* m, bool extended) {
   std::vector<int> joints;
   for (const std::string& name : spec.joints) {
     const int id = FindId(spec, m, mjOBJ_JOINT, m->njnt, "joint", "joints", name);
@@ -258,6 +259,7 @@ std::vector<int> ResolveJoints(const RobotSpec& spec, const mjModel* m) {
   }
   for (int id = 0; id < m->njnt; ++id) {
     if (id == m->body_jntadr[base]) continue;
+    if (extended && m->body_rootid[m->jnt_bodyid[id]] != m->body_rootid[base]) continue;
     if (std::find(joints.begin(), joints.end(), id) == joints.end()) {
       const char* name = mj_id2name(m, mjOBJ_JOINT, id);
       throw ConfigError(spec.file + ": joints: joint '" + (name ? name : "(unnamed)") + "' of " +
@@ -289,6 +291,7 @@ RobotModel RobotModel::FromSpec(RobotSpec spec, const LoadOptions& options) {
   char error[1024] = "";
   MjSpecPtr mjcf(mj_parseXML(spec.model_file.c_str(), nullptr, error, sizeof(error)));
   if (!mjcf) throw ConfigError(spec.model_file + ": " + error);
+  if (options.physics_period > 0) spec.physics_period = options.physics_period;
   mjcf->option.timestep = spec.physics_period;
   if (options.firm_contacts) mjcf->option.impratio = 100;
   ChooseFootGeoms(spec, mjcf.get());
@@ -296,26 +299,28 @@ RobotModel RobotModel::FromSpec(RobotSpec spec, const LoadOptions& options) {
   if (!options.visuals && mjs_discardVisual(mjcf.get(), nullptr) < 0) {
     throw ConfigError(spec.model_file + ": " + mjs_getError(mjcf.get()));
   }
+  const bool extended = static_cast<bool>(options.extend);
+  if (extended) options.extend(mjcf.get());
 
   RobotModel robot;
   robot.model_ = Compile(spec, mjcf.get());
-  const std::vector<int> joints = ResolveJoints(spec, robot.model_.get());
+  const std::vector<int> joints = ResolveJoints(spec, robot.model_.get(), extended);
   robot.effort_limit_ = EffortLimits(spec, robot.model_.get(), joints);
   if (!HasMotorsInRobotOrder(spec, robot.model_.get(), joints)) {
     ReplaceActuators(spec, robot.effort_limit_, mjcf.get());
     robot.model_ = Compile(spec, mjcf.get());
   }
   robot.spec_ = std::move(spec);
-  robot.ResolveNames();
+  robot.ResolveNames(extended);
   return robot;
 }
 
-void RobotModel::ResolveNames() {
+void RobotModel::ResolveNames(bool extended) {
   const mjModel* m = model_.get();
   const int n = num_joints();
   q_min_.resize(n);
   q_max_.resize(n);
-  const std::vector<int> joints = ResolveJoints(spec_, m);
+  const std::vector<int> joints = ResolveJoints(spec_, m, extended);
   for (int i = 0; i < n; ++i) {
     const int joint = joints[i];
     qpos_address_.push_back(m->jnt_qposadr[joint]);

@@ -3,6 +3,7 @@
 
 #include <Eigen/Core>
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct LoadOptions {
   bool firm_contacts = false;
   /// Geom set the feet stand on; "" for the file's choice.
   std::string foot_collision;
+  /// [s] of a physics step; 0 for the robot's own.
+  double physics_period = 0;
+  /// Adds to the scene around the robot (a pad, a weight on a rope) before it is compiled. Bodies
+  /// it adds may have joints of their own; they are no part of the robot.
+  std::function<void(mjSpec*)> extend;
 };
 
 /// A robot compiled by MuJoCo, on a floor, with every name of its RobotSpec resolved.
@@ -83,7 +89,7 @@ class RobotModel {
 
  private:
   RobotModel() = default;
-  void ResolveNames();
+  void ResolveNames(bool extended);
 
   RobotSpec spec_;
   MjModelPtr model_;

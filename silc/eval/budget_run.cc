@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "silc/base/error.h"
+#include "silc/config/budget_file.h"
+#include "silc/eval/bootstrap.h"
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+#include "silc/robot/kinematics.h"
+#include "silc/stiffness/observer.h"
+#include "silc/stiffness/quadratic_form.h"
+#include "silc/task/reach_table.h"
+
+namespace silc {
+namespace {
+
+constexpr double kSeconds = 10;  // [s] observed, after the gait has settled
+constexpr double kWarmUp = 2;    // [s] of stepping before
+constexpr int kDirections = 64;  // random unit vectors per control step
+const char kFormPanel[] = "quadratic form along the worst of 64 random directions, K₁";
+const char kWorstPanel[] = "worst direction of all against the budget";
+
+struct Sample {
+  double time = 0;
+  ContactMode mode = ContactMode::kDoubleSupport;
+  QuadraticFormTest one_step, quasi_static;
+  double worst_one_step = NAN, worst_static = HUGE_VAL;  // [1] λ_max
+  double sigma_paper = NAN, disc = HUGE_VAL;             // [1] (S7a) on K₁, (S7c) on K_s
+  bool sound = false;
+};
+
+struct Trial {
+  LoopStatus end = LoopStatus::kRunning;
+  std::vector<Sample> samples;
+};
+
+// Arm references as in training, for policies that take one.
+class MovingArms {
+ public:
+  MovingArms(const OwnedReachTable& table, const Policy& policy, const TrialDraw& draw)
+      : table_(table.view()), q_ref_(policy.default_pose()), draw_(draw) {
+    TaskConfig::Arms arms;
+    arms.fixed_prob = 0;
+    Draw d = MakeDraw();
+    ResetArms(arms, table_, motions_, d, &state_);
+  }
+  const Eigen::VectorXd& Next(double dt) {
+    TaskConfig::Arms arms;
+    arms.fixed_prob = 0;
+    Draw d = MakeDraw();
+    AdvanceArms(arms, table_, motions_, static_cast<float>(dt), d, &state_);
+    for (int j = 0; j < kUpperJoints; ++j) q_ref_[kLowerJoints + j] = state_.ref[j];
+    return q_ref_;
+  }
+
+ private:
+  Draw MakeDraw() { return Draw(draw_.seed, draw_.trial, count_++, DrawPurpose::kArm); }
+
+  ReachTable table_;
+  MotionTable motions_{nullptr, nullptr, 0};
+  ArmState state_{};
+  Eigen::VectorXd q_ref_;
+  TrialDraw draw_;
+  std::uint32_t count_ = 0;
+};
+
+Trial RunTrial(const RobotModel& robot,
+               const Policy& policy,
+               const OwnedReachTable* reaches,
+               const BudgetSpec& budget,
+               const ExperimentOptions& options,
+               const TrialDraw& draw,
+               const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  Trial trial;
+  ClosedLoop loop = MakeLoop(robot, policy, StepCommand(policy), draw);
+  std::optional<MovingArms> arms;
+  if (reaches != nullptr) arms.emplace(*reaches, policy, draw);
+
+  ObserverOptions observe;
+  observe.servo = loop.options().servo;
+  observe.budget = budget;
+  observe.gravity_channel = !options.hold_gravity;
+  observe.one_step_sigma = true;
+  ObserverOptions paper_options = observe;
+  paper_options.condition = Condition::kOneSided;
+  StiffnessObserver disc(observe), paper(paper_options);
+  PolicyJacobians jacobians;
+  BodyJacobians body;
+  ContactModeTracker tracker = MakeContactTracker(robot);
+
+  const int steps = static_cast<int>(std::lround((kWarmUp + kSeconds) / loop.period()));
+  for (int step = 0; step < steps; ++step) {
+    loop.TrackContacts(&tracker);
+    if (arms) loop.SetReference(arms->Next(loop.period()));
+    trial.end = loop.Decide();
+    if (trial.end != LoopStatus::kRunning) break;
+    if (loop.time() >= kWarmUp - 1e-9 &&
+        loop.policy().StaticJacobians(&jacobians) == PolicyStatus::kOk) {
+      Sample s;
+      s.time = loop.time() - kWarmUp;
+      s.mode = tracker.mode();
+      ComputeBodyJacobians(robot, loop.data(), &body);
+      const StiffnessReading& reading = disc.Observe(jacobians, body, s.mode);
+      s.sound = reading.quasi_static.status == StiffnessStatus::kOk;
+      if (s.sound) {
+        s.worst_static = reading.quasi_static.worst;
+        s.disc = reading.quasi_static.sigma;
+      }
+      s.worst_one_step = reading.one_step.worst;
+      // the paper's test, on the paper's stiffness and on the sound one
+      ReducedBudget reduced;
+      const ContactKinematics& contact = disc.contact();
+      if (ComputeReducedBudget(budget, observe.servo, contact, &reduced) == StiffnessStatus::kOk) {
+        const auto test = [&](const JointMatrix& K) {
+          JointMatrix K_z = K;
+          if (contact.closed) K_z = contact.N.transpose() * K * contact.N;
+          Rng rng = draw.Stream(100 + step);
+          return TestQuadraticForm(K_z, reduced.M, kDirections, &rng);
+        };
+        if (reading.one_step_status == StiffnessStatus::kOk) s.one_step = test(reading.K_1);
+        if (s.sound) s.quasi_static = test(reading.K_s);
+      }
+      s.sigma_paper = paper.Observe(jacobians, body, s.mode).one_step.sigma;
+      trial.samples.push_back(s);
+    }
+    trial.end = loop.Advance();
+    if (watch) watch(robot, *loop.data());
+    if (trial.end != LoopStatus::kRunning) break;
+  }
+  return trial;
+}
+
+// p-quantile with infinities, of the samples of some trials; the bootstrap's units are trials.
+template <class Value, class Filter>
+Metric QuantileMetric(const std::string& name,
+                      const std::string& label,
+                      const std::vector<Trial>& trials,
+                      double p,
+                      Value value,
+                      Filter filter) {
+  const auto of = [&](std::span<const int> index) {
+    std::vector<double> values;
+    for (const int i : index) {
+      for (const Sample& s : trials[i].samples) {
+        if (filter(s) && !std::isnan(value(s))) values.push_back(value(s));
+      }
+    }
+    if (values.empty()) return double(NAN);
+    const auto at = values.begin() + std::lround(p * double(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+  };
+  std::vector<int> all;
+  for (std::size_t i = 0; i < trials.size(); ++i) all.push_back(static_cast<int>(i));
+  Metric metric{name, label, ""};
+  metric.value = of(all);
+  for (const Trial& t : trials) {
+    for (const Sample& s : t.samples) metric.n += filter(s) ? 1 : 0;
+  }
+  const Interval interval = Bootstrap(static_cast<int>(trials.size()), of, 1, 300);
+  metric.low = interval.low;
+  metric.high = interval.high;
+  return metric;
+}
+
+}  // namespace
+
+ExperimentResult RunBudget(const Policy& policy,
+                           const ExperimentOptions& options,
+                           const Progress& progress) {
+  const RobotModel robot = LoadRobot(options);
+  const UserBudget budget = ReadBudget(options.mode);
+  ExperimentResult result;
+
+  bool follows = false;
+  for (const ObservationTerm& term : policy.layout().terms) {
+    follows = follows || term.source == TermSource::kRefJointPos;
+  }
+  std::optional<OwnedReachTable> reaches;
+  if (follows && robot.num_joints() == kTaskJoints) reaches = MakeReachTable(robot);
+  if (!reaches)
+    result.notes.push_back("the policy takes no arm reference: its arms move as it will");
+
+  std::vector<Trial> trials(NumTrials(options));
+  ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
+    trials[k] = RunTrial(robot,
+                         policy,
+                         reaches ? &*reaches : nullptr,
+                         budget.spec,
+                         options,
+                         draw,
+                         k == 0 ? options.watch : nullptr);
+  });
+
+  std::vector<LoopStatus> ends;
+  for (const Trial& t : trials) ends.push_back(t.end);
+  const auto trial_share = [&](auto count, auto total) {
+    std::vector<double> shares;
+    for (const Trial& t : trials) {
+      double k = 0, n = 0;
+      for (const Sample& s : t.samples) {
+        k += count(s);
+        n += total(s);
+      }
+      shares.push_back(n > 0 ? 100 * k / n : NAN);
+    }
+    return shares;
+  };
+  const auto one = [](const Sample&) { return 1; };
+  const auto any = [](const Sample&) { return true; };
+  result.metrics = {
+      MeanMetric("form_violations_one_step",
+                 "random directions over budget, K₁",
+                 "%",
+                 trial_share([](const Sample& s) { return s.one_step.violations; },
+                             [](const Sample& s) { return s.one_step.samples; })),
+      MeanMetric("form_moments_one_step",
+                 "moments with one of 64 directions over, K₁",
+                 "%",
+                 trial_share([](const Sample& s) { return s.one_step.violations > 0; }, one)),
+      MeanMetric("worst_moments_one_step",
+                 "moments with a direction over, K₁",
+                 "%",
+                 trial_share([](const Sample& s) { return !(s.worst_one_step <= 1); }, one)),
+      MeanMetric("worst_moments_static",
+                 "moments with a direction over, K_s",
+                 "%",
+                 trial_share([](const Sample& s) { return !(s.worst_static <= 1); }, one)),
+      MeanMetric("disc_violations",
+                 "moments with σ > 1, (S7c) on K_s",
+                 "%",
+                 trial_share([](const Sample& s) { return !(s.disc <= 1); }, one)),
+      MeanMetric("sound_share",
+                 "moments with a static stiffness",
+                 "%",
+                 trial_share([](const Sample& s) { return s.sound; }, one))};
+  const auto quantiles = [&](const std::string& suffix, const std::string& where, auto filter) {
+    const auto add = [&](const std::string& name, const std::string& label, auto value) {
+      result.metrics.push_back(
+          QuantileMetric(name + suffix, label + where, trials, 0.99, value, filter));
+    };
+    add("worst_one_step_p99", "worst eigenvalue p99, K₁", [](const Sample& s) {
+      return s.worst_one_step;
+    });
+    add("worst_static_p99", "worst eigenvalue p99, K_s", [](const Sample& s) {
+      return s.worst_static;
+    });
+    add("sigma_paper_p99", "σ p99, (S7a) on K₁", [](const Sample& s) { return s.sigma_paper; });
+    add("disc_p99", "σ p99, (S7c) on K_s", [](const Sample& s) { return s.disc; });
+  };
+  quantiles("", "", any);
+  struct Group {
+    const char *suffix, *where;
+    bool (*in)(ContactMode);
+  };
+  const Group groups[] = {
+      {"_double",
+       ", double support",
+       [](ContactMode m) { return m == ContactMode::kDoubleSupport; }},
+      {"_single",
+       ", single support",
+       [](ContactMode m) {
+         return m == ContactMode::kLeftSupport || m == ContactMode::kRightSupport;
+       }},
+      {"_flight", ", flight", [](ContactMode m) { return m == ContactMode::kFlight; }}};
+  for (const Group& group : groups) {
+    const auto in = [&](const Sample& s) { return group.in(s.mode); };
+    result.metrics.push_back(MeanMetric(std::string("moments") + group.suffix,
+                                        std::string("moments") + group.where,
+                                        "%",
+                                        trial_share(in, one)));
+    if (result.metrics.back().value > 0) quantiles(group.suffix, group.where, in);
+  }
+  AddSurvival(ends, &result);
+
+  // curves of the first trial
+  const char kTime[] = "time [s]";
+  Curve form{kFormPanel, "δqᵀK₁δq", kTime, "quadratic form [N·m·rad]"}, bound = form;
+  bound.label = "budget δqᵀMδq";
+  bound.style = Curve::Style::kDashed;
+  Curve over = form;
+  over.label = "over budget";
+  over.style = Curve::Style::kPoints;
+  Curve worst{kWorstPanel, "K₁", kTime, "worst eigenvalue [1]"}, worst_static = worst;
+  worst.log_y = worst_static.log_y = true;
+  worst_static.label = "K_s";
+  worst_static.style = Curve::Style::kDotted;
+  for (const Sample& s : trials[0].samples) {
+    for (Curve* curve : {&form, &bound, &worst, &worst_static}) curve->x.push_back(s.time);
+    const bool there = s.one_step.samples > 0;
+    form.y.push_back(there ? s.one_step.worst_form : NAN);
+    bound.y.push_back(there ? s.one_step.worst_budget : NAN);
+    if (there && s.one_step.violations > 0) {
+      over.x.push_back(s.time);
+      over.y.push_back(s.one_step.worst_form);
+    }
+    worst.y.push_back(s.worst_one_step);
+    worst_static.y.push_back(s.sound ? s.worst_static : NAN);
+  }
+  result.curves = {form, bound, over, worst, worst_static};
+  Curve limit{kWorstPanel,
+              "budget",
+              kTime,
+              "worst eigenvalue [1]",
+              {0, kSeconds},
+              {1, 1},
+              Curve::Style::kDashed};
+  limit.shared = limit.log_y = true;
+  result.curves.push_back(limit);
+  for (std::size_t k = 0; k < trials[0].samples.size(); ++k) {
+    const Sample& s = trials[0].samples[k];
+    if (s.mode == ContactMode::kDoubleSupport) continue;
+    const double next = s.time + policy.layout().control_dt;
+    const char* label = s.mode == ContactMode::kFlight ? "flight" : "single support";
+    if (!result.spans.empty() && result.spans.back().label == label &&
+        result.spans.back().x1 > s.time - 1e-6) {
+      result.spans.back().x1 = next;
+    } else {
+      result.spans.push_back({kWorstPanel, label, s.time, next});
+    }
+  }
+  result.settings = {
+      {"observed",
+       fmt::format("{:g} s of stepping in place per trial, every control step", kSeconds)},
+      {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
+      {"random directions", std::to_string(kDirections) + " per control step"},
+      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
+      {"trials per seed", std::to_string(options.episodes)}};
+  return result;
+}
+
+}  // namespace silc

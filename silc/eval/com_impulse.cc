@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "silc/eval/experiments.h"
+#include "silc/eval/metrics.h"
+#include "silc/eval/trial.h"
+
+namespace silc {
+namespace {
+
+constexpr double kForce = -150;     // [N] along x of W, at the pelvis
+constexpr double kDuration = 0.05;  // [s]
+constexpr double kBefore = 1;       // [s] over which the resting place is averaged
+constexpr double kAfter = 6;        // [s] watched after the push
+constexpr double kBand = 0.05;      // [1] of the peak: settled
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+const char kPanel[] = "centre of mass, x";
+
+struct Trial {
+  LoopStatus end = LoopStatus::kRunning;
+  double peak = kNan, peak_time = kNan, overshoot = kNan, residual = kNan, settling = kNan;
+  bool stepped = false;
+  std::vector<double> time, x;  // [s] from the push, [m] from the resting place
+};
+
+Trial RunTrial(const RobotModel& robot,
+               const Policy& policy,
+               const TrialDraw& draw,
+               const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  Trial trial;
+  ClosedLoop loop = MakeLoop(robot, policy, StandCommand(), draw);
+  const auto look = [&] {
+    if (watch) watch(robot, *loop.data());
+  };
+  trial.end = RunFor(&loop, SettleTime(draw, loop.period()) - kBefore, look);
+  if (trial.end != LoopStatus::kRunning) return trial;
+  double rest = 0;
+  int count = 0;
+  const double start = loop.time() + kBefore;
+  const auto record = [&] {
+    trial.time.push_back(loop.time() - start);
+    trial.x.push_back(loop.ComPosition().x());
+    look();
+  };
+  trial.end = RunFor(&loop, kBefore, [&] {
+    record();
+    rest += trial.x.back();
+    ++count;
+  });
+  if (trial.end != LoopStatus::kRunning) return trial;
+  rest /= count;
+
+  ContactModeTracker tracker = MakeContactTracker(robot);
+  loop.TrackContacts(&tracker);
+  // at the physics' own pace: 0.05 s is no whole number of control periods
+  loop.SetHooks(
+      [&] {
+        const bool on = loop.time() < start + kDuration - 1e-9;
+        loop.SetPush(on ? Push{Push::Point::kBase, {kForce, 0, 0}} : Push{});
+      },
+      {});
+  const std::size_t first = trial.x.size();
+  trial.end = RunFor(&loop, kAfter, [&] {
+    record();
+    loop.TrackContacts(&tracker);
+    trial.stepped = trial.stepped || tracker.mode() != ContactMode::kDoubleSupport;
+  });
+  for (double& x : trial.x) x -= rest;
+  if (trial.end != LoopStatus::kRunning) return trial;
+
+  const std::span<const double> after = std::span<const double>(trial.x).subspan(first);
+  const auto low = std::min_element(after.begin(), after.end());
+  trial.peak = -*low;
+  trial.peak_time = (double(low - after.begin()) + 1) * loop.period();
+  trial.overshoot = std::max(0.0, *std::max_element(low, after.end()));
+  const Settling settling = SettlingTime(after, loop.period(), kBand);
+  trial.settling = settling.time;
+  trial.residual = settling.final;
+  return trial;
+}
+
+}  // namespace
+
+ExperimentResult RunComImpulse(const Policy& policy,
+                               const ExperimentOptions& options,
+                               const Progress& progress) {
+  const RobotModel robot = LoadRobot(options);
+  std::vector<Trial> trials(NumTrials(options));
+  ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
+    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+  });
+
+  ExperimentResult result;
+  const auto samples = [&](auto member) {
+    std::vector<double> values;
+    for (const Trial& t : trials) values.push_back(t.*member);
+    return values;
+  };
+  result.metrics = {
+      MeanMetric("peak_excursion", "peak excursion, −x", "m", samples(&Trial::peak)),
+      MeanMetric("peak_time", "time of the peak", "s", samples(&Trial::peak_time)),
+      MeanMetric("overshoot", "overshoot, +x", "m", samples(&Trial::overshoot)),
+      MeanMetric("residual_offset", "offset 5–6 s after", "m", samples(&Trial::residual)),
+      MedianMetric("settling_time", "settling to 5 %", "s", samples(&Trial::settling))};
+  int stepped = 0, lasted = 0;
+  std::vector<LoopStatus> ends;
+  for (const Trial& t : trials) {
+    ends.push_back(t.end);
+    lasted += t.end == LoopStatus::kRunning;
+    stepped += t.end == LoopStatus::kRunning && t.stepped;
+  }
+  result.metrics.push_back(ShareMetric("stepped", "took a step", stepped, lasted));
+  AddSurvival(ends, &result);
+  result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},
+                     {"duration", fmt::format("{:g} s", kDuration)},
+                     {"trials per seed", std::to_string(options.episodes)}};
+  Curve curve{
+      kPanel, "", "time after the push began [s]", "x − rest [m]", trials[0].time, trials[0].x};
+  Thin(&curve.x, &curve.y);
+  result.curves.push_back(std::move(curve));
+  result.spans.push_back({kPanel, "push", 0, kDuration});
+  return result;
+}
+
+}  // namespace silc

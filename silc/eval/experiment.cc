@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/experiment.h"
+
+#include <nlohmann/json.hpp>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/nearest.h"
+#include "silc/eval/bootstrap.h"
+#include "silc/eval/experiments.h"
+#include "silc/eval/sha256.h"
+
+namespace silc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Json Number(double value) {
+  if (std::isnan(value)) return nullptr;
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json Numbers(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(Number(value));
+  return list;
+}
+
+double ToNumber(const Json& json) {
+  if (json.is_null()) return kNan;
+  if (json.is_number()) return json.get<double>();
+  const std::string text = json.get<std::string>();
+  if (text == "inf") return HUGE_VAL;
+  if (text == "-inf") return -HUGE_VAL;
+  throw ConfigError("'" + text + "' is no number");
+}
+
+std::vector<double> ToNumbers(const Json& json) {
+  std::vector<double> values;
+  for (const Json& item : json) values.push_back(ToNumber(item));
+  return values;
+}
+
+const std::vector<std::string> kStyles = {"solid", "dashed", "dotted", "points"};
+
+Json MetricJson(const Metric& metric) {
+  Json json = {{"name", metric.name},
+               {"label", metric.label},
+               {"unit", metric.unit},
+               {"value", Number(metric.value)},
+               {"ci95", {Number(metric.low), Number(metric.high)}},
+               {"n", metric.n}};
+  if (!metric.samples.empty()) json["samples"] = Numbers(metric.samples);
+  return json;
+}
+
+Metric ToMetric(const Json& json) {
+  Metric metric;
+  metric.name = json.at("name").get<std::string>();
+  metric.label = json.at("label").get<std::string>();
+  metric.unit = json.at("unit").get<std::string>();
+  metric.value = ToNumber(json.at("value"));
+  metric.low = ToNumber(json.at("ci95").at(0));
+  metric.high = ToNumber(json.at("ci95").at(1));
+  metric.n = json.at("n").get<int>();
+  if (json.contains("samples")) metric.samples = ToNumbers(json["samples"]);
+  return metric;
+}
+
+Json CurveJson(const Curve& curve) {
+  return {{"panel", curve.panel},
+          {"label", curve.label},
+          {"x_label", curve.x_label},
+          {"y_label", curve.y_label},
+          {"style", kStyles[static_cast<int>(curve.style)]},
+          {"shared", curve.shared},
+          {"log", {curve.log_x, curve.log_y}},
+          {"x", Numbers(curve.x)},
+          {"y", Numbers(curve.y)}};
+}
+
+Curve ToCurve(const Json& json) {
+  Curve curve;
+  curve.panel = json.at("panel").get<std::string>();
+  curve.label = json.at("label").get<std::string>();
+  curve.x_label = json.at("x_label").get<std::string>();
+  curve.y_label = json.at("y_label").get<std::string>();
+  const std::string style = json.at("style").get<std::string>();
+  const auto found = std::find(kStyles.begin(), kStyles.end(), style);
+  if (found == kStyles.end()) throw ConfigError("style '" + style + "' is not known");
+  curve.style = static_cast<Curve::Style>(found - kStyles.begin());
+  curve.shared = json.at("shared").get<bool>();
+  curve.log_x = json.at("log").at(0).get<bool>();
+  curve.log_y = json.at("log").at(1).get<bool>();
+  curve.x = ToNumbers(json.at("x"));
+  curve.y = ToNumbers(json.at("y"));
+  if (curve.x.size() != curve.y.size()) throw ConfigError("a curve's x and y differ in length");
+  return curve;
+}
+
+}  // namespace
+
+const Metric* ExperimentResult::Find(const std::string& name) const {
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return &metric;
+  }
+  return nullptr;
+}
+
+double ExperimentResult::Value(const std::string& name) const {
+  const Metric* metric = Find(name);
+  return metric != nullptr ? metric->value : kNan;
+}
+
+std::string ToJson(const ExperimentResult& r, int indent) {
+  Json json = {{"experiment", r.experiment},
+               {"policy", r.policy},
+               {"policy_sha256", r.policy_hash},
+               {"layout", r.layout},
+               {"robot", r.robot},
+               {"mode", r.mode},
+               {"seeds", r.seeds},
+               {"settings", r.settings},
+               {"trials", r.trials},
+               {"falls", r.falls},
+               {"notes", r.notes}};
+  json["metrics"] = Json::array();
+  for (const Metric& metric : r.metrics) json["metrics"].push_back(MetricJson(metric));
+  json["curves"] = Json::array();
+  for (const Curve& curve : r.curves) json["curves"].push_back(CurveJson(curve));
+  json["spans"] = Json::array();
+  for (const Span& span : r.spans) {
+    json["spans"].push_back({{"panel", span.panel},
+                             {"label", span.label},
+                             {"x0", Number(span.x0)},
+                             {"x1", Number(span.x1)}});
+  }
+  return json.dump(indent);
+}
+
+ExperimentResult FromJson(const std::string& text, const std::string& place) {
+  try {
+    const Json json = Json::parse(text);
+    ExperimentResult r;
+    r.experiment = json.at("experiment").get<std::string>();
+    r.policy = json.at("policy").get<std::string>();
+    r.policy_hash = json.at("policy_sha256").get<std::string>();
+    r.layout = json.at("layout").get<std::string>();
+    r.robot = json.at("robot").get<std::string>();
+    r.mode = json.at("mode").get<std::string>();
+    r.seeds = json.at("seeds").get<std::vector<std::uint64_t>>();
+    r.settings = json.at("settings").get<std::map<std::string, std::string>>();
+    r.trials = json.at("trials").get<int>();
+    r.falls = json.at("falls").get<int>();
+    r.notes = json.at("notes").get<std::vector<std::string>>();
+    for (const Json& metric : json.at("metrics")) r.metrics.push_back(ToMetric(metric));
+    for (const Json& curve : json.at("curves")) r.curves.push_back(ToCurve(curve));
+    for (const Json& span : json.at("spans")) {
+      r.spans.push_back({span.at("panel").get<std::string>(),
+                         span.at("label").get<std::string>(),
+                         ToNumber(span.at("x0")),
+                         ToNumber(span.at("x1"))});
+    }
+    return r;
+  } catch (const std::exception& error) {
+    throw ConfigError(place + ": is no result of silc eval: " + error.what());
+  }
+}
+
+const std::vector<Experiment>& Experiments() {
+  static const std::vector<Experiment> experiments = {
+      {"com-impulse",
+       "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
+       "Fig. com_impact",
+       10,
+       "trials",
+       {"survival", "peak_excursion", "residual_offset", "settling_time"},
+       RunComImpulse},
+      {"hand-load",
+       "standing, −40 N on the left hand, and ramps along three axes: stiffness against its spec",
+       "Fig. left_hand",
+       3,
+       "trials",
+       {"survival", "step_stiffness_z", "measured_z", "static_gravity_z", "one_step_z"},
+       RunHandLoad},
+      {"budget",
+       "stepping with moving arms: the quadratic form and its worst direction against the budget",
+       "Fig. kq_budget",
+       3,
+       "trials",
+       {"survival",
+        "form_violations_one_step",
+        "worst_one_step_p99",
+        "worst_static_p99",
+        "disc_p99",
+        "sound_share"},
+       RunBudget},
+      {"walk",
+       "random commands and arm motions, one episode of 20 s each: jitter, energy, tracking",
+       "Table II",
+       1024,
+       "robots",
+       {"survival",
+        "action_jitter",
+        "velocity_jitter",
+        "torque_jitter",
+        "power",
+        "velocity_error",
+        "gait_error",
+        "arm_error",
+        "disc_within"},
+       RunWalk},
+      {"stand",
+       "20 s through pushes of 50 N for 0.1 s from all sides",
+       "",
+       100,
+       "robots",
+       {"survival", "arm_error", "disc_within", "disc_median", "disc_p95"},
+       RunStand},
+      {"hand-impact",
+       "standing, 2.5 kg on a 0.3 m rope dropped from the right hand: settling, 5–100 Hz",
+       "Table III",
+       10,
+       "trials",
+       {"survival", "settling_time_z", "band_power_z", "peak_excursion_z"},
+       RunHandImpact},
+      {"foam-step",
+       "stepping with the left foot on 30 mm of foam: gyroscope and accelerometer",
+       "Table IV",
+       10,
+       "trials",
+       {"survival", "gyro_rms", "gyro_p95_p5", "acc_rms", "acc_p95_p5"},
+       RunFoamStep},
+      {"frequency",
+       "standing, a shaker at the left hand and the centre of mass, 0.5 to 24 Hz, against (S4)",
+       "",
+       1,
+       "trials",
+       {"survival", "hand_z_error", "com_x_error", "hand_z_stiffness_1hz", "hand_z_damping_3hz"},
+       RunFrequency},
+  };
+  return experiments;
+}
+
+const Experiment& FindExperiment(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Experiment& experiment : Experiments()) {
+    if (experiment.name == name) return experiment;
+    names.push_back(experiment.name);
+  }
+  throw ConfigError("there is no experiment '" + name + "'" + DidYouMean(name, names));
+}
+
+std::string ContentHash(const std::string& path) { return Sha256(ReadFile(path)); }
+
+ExperimentResult RunExperiment(const Experiment& experiment,
+                               const std::string& policy_path,
+                               const Policy& policy,
+                               const ExperimentOptions& options,
+                               const Progress& progress) {
+  ExperimentOptions filled = options;
+  if (filled.episodes <= 0) filled.episodes = experiment.episodes;
+  if (filled.seeds.empty()) throw ConfigError("seeds: an experiment needs at least one");
+  ExperimentResult result = experiment.run(policy, filled, progress);
+  result.experiment = experiment.name;
+  result.policy = policy_path;
+  result.policy_hash = ContentHash(policy_path);
+  result.layout = policy.layout().name;
+  result.robot = filled.robot;
+  result.mode = filled.mode;
+  result.seeds = filled.seeds;
+  return result;
+}
+
+Metric PoolMetrics(const std::vector<const Metric*>& metrics, std::uint64_t seed) {
+  Metric pooled;
+  if (metrics.empty()) return pooled;
+  pooled = *metrics.front();
+  pooled.samples.clear();
+  pooled.value = 0;
+  pooled.n = 0;
+  std::vector<std::vector<double>> groups;
+  for (const Metric* metric : metrics) {
+    pooled.value += metric->value / static_cast<double>(metrics.size());
+    pooled.n += metric->n;
+    pooled.samples.push_back(metric->value);
+    // a quantile or an RMS has no samples whose mean it is: its policies alone are resampled
+    groups.push_back({metric->value});
+    std::vector<double> finite;
+    double mean = 0;
+    for (const double s : metric->samples) {
+      if (!std::isfinite(s)) continue;
+      finite.push_back(s);
+      mean += s;
+    }
+    if (finite.empty()) continue;
+    mean /= static_cast<double>(finite.size());
+    if (std::abs(mean - metric->value) <= 1e-9 * std::abs(mean)) groups.back() = finite;
+  }
+  if (metrics.size() == 1) {
+    pooled.low = metrics.front()->low;
+    pooled.high = metrics.front()->high;
+    return pooled;
+  }
+  const Interval interval = BootstrapGroups(groups, seed);
+  pooled.low = interval.low;
+  pooled.high = interval.high;
+  return pooled;
+}
+
+}  // namespace silc

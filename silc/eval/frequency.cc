@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <numbers>
+
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+#include "silc/robot/geometric_stiffness.h"
+#include "silc/robot/kinematics.h"
+#include "silc/stiffness/dynamic_stiffness.h"
+
+namespace silc {
+namespace {
+
+using Complex = std::complex<double>;
+using Eigen::MatrixXcd;
+using Eigen::MatrixXd;
+using Eigen::Vector3d;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// [Hz] evenly on a logarithmic axis, to just under the policy's Nyquist frequency of 25 Hz
+const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 20, 24};
+constexpr double kTransient = 4;  // [s] shaken before it is measured
+constexpr double kMeasured = 4;   // [s] at least, in whole cycles of all frequencies
+
+struct Point {
+  const char *name, *label;
+  Push::Point point;
+  int axis;
+  double force;  // [N] small: the linear answer is wanted
+};
+const std::vector<Point> kPoints = {
+    {"hand_x", "left hand, x", Push::Point::kLeftHand, 0, 2},
+    {"hand_y", "left hand, y", Push::Point::kLeftHand, 1, 2},
+    {"hand_z", "left hand, z", Push::Point::kLeftHand, 2, 2},
+    {"com_x", "centre of mass, x", Push::Point::kCom, 0, 2},
+    {"com_y", "centre of mass, y", Push::Point::kCom, 1, 2},
+};
+
+Vector3d Position(const ClosedLoop& loop, Push::Point point) {
+  return point == Push::Point::kCom ? loop.ComPosition() : loop.HandPosition(kLeft);
+}
+
+/// Stiffness a shaker along one axis feels: force over displacement phasor.
+struct Response {
+  Complex stiffness{kNan, kNan};  // [N/m]
+  double residual = kNan;         // [1] share of the motion that is no sine of that frequency
+};
+
+// From a copy of the settled loop, and a twin that is left alone.
+Response Shaken(const ClosedLoop& settled, const Point& point, double hz) {
+  ClosedLoop loop(settled), twin(settled);
+  const double omega = 2 * std::numbers::pi * hz, start = loop.time();
+  const double step = loop.robot().model()->opt.timestep;
+  std::vector<double> time, force, moved, still;
+  loop.SetHooks(
+      [&] {
+        // held over the step, so its phase is that of the step's middle
+        const double f = point.force * std::sin(omega * (loop.time() + step / 2 - start));
+        loop.SetPush({point.point, f * Vector3d::Unit(point.axis)});
+      },
+      [&] {
+        // what mj_step left in the kinematics is the state at the step's beginning
+        time.push_back(loop.time() - step - start);
+        moved.push_back(Position(loop, point.point)[point.axis]);
+      });
+  twin.SetHooks({}, [&] { still.push_back(Position(twin, point.point)[point.axis]); });
+  const double cycles = std::ceil(kMeasured * hz);
+  const double total = std::ceil((kTransient + cycles / hz) / loop.period()) * loop.period();
+  if (RunFor(&loop, total) != LoopStatus::kRunning) return {};
+  if (RunFor(&twin, total) != LoopStatus::kRunning) return {};
+
+  // least squares of a sine, a cosine, an offset and a drift, over the last part
+  std::vector<int> rows;
+  for (std::size_t k = 0; k < time.size(); ++k) {
+    if (time[k] >= kTransient) rows.push_back(static_cast<int>(k));
+  }
+  MatrixXd A(rows.size(), 4);
+  Eigen::VectorXd b(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double t = time[rows[r]];
+    A.row(r) << std::sin(omega * t), std::cos(omega * t), 1, t;
+    b[r] = moved[rows[r]] - still[rows[r]];
+  }
+  const Eigen::VectorXd x = A.colPivHouseholderQr().solve(b);
+  Response response;
+  // F sin ωt = Im(F e^{jωt}), x = Im((x₀ + j x₁) e^{jωt})
+  response.stiffness = point.force / Complex(x[0], x[1]);
+  const double noise = (b - A * x).squaredNorm();
+  const double wave = (A.leftCols<2>() * x.head<2>()).squaredNorm();
+  response.residual = std::sqrt(noise / (noise + wave));
+  return response;
+}
+
+// The same from (S4): K(jω) of servo and policy, the joints' inertia with the base that follows
+// them (S5), and gravity's part, as a point feels them.
+class Prediction {
+ public:
+  explicit Prediction(ClosedLoop loop, ContactMode mode) : servo_(loop.options().servo) {
+    if (loop.Decide() != LoopStatus::kRunning) return;
+    const RobotModel& robot = loop.robot();
+    BodyJacobians body;
+    ComputeBodyJacobians(robot, loop.data(), &body);
+    if (ComputeContactKinematics(body, mode, nullptr, &contact_) != StiffnessStatus::kOk) return;
+    if (loop.policy().Jacobians(&jacobians_) != PolicyStatus::kOk) return;
+    timing_ = {loop.period(), loop.options().latency};
+    JointMatrix H;
+    if (ComputeGeometricStiffness(robot, *loop.data(), loop.tau(), contact_, &H) !=
+        StiffnessStatus::kOk) {
+      return;
+    }
+    H_ = H;
+
+    // full inertia in the columns' order (base linear, base angular, joints), then along B
+    const mjModel* model = robot.model();
+    const int n = robot.num_joints(), nv = model->nv;
+    std::vector<mjtNum> full(static_cast<std::size_t>(nv) * nv);
+    mj_fullM(model, loop.data(), full.data());
+    const auto dof = [&](int k) {
+      return k < 6 ? robot.base_dof_address() + k : robot.dof_address()[k - 6];
+    };
+    MatrixXd M(6 + n, 6 + n), follow(6 + n, n);
+    damping_ = MatrixXd::Zero(n, n);
+    for (int r = 0; r < 6 + n; ++r) {
+      for (int c = 0; c < 6 + n; ++c)
+        M(r, c) = full[static_cast<std::size_t>(dof(r)) * nv + dof(c)];
+      if (r >= 6) damping_(r - 6, r - 6) = model->dof_damping[dof(r)];
+    }
+    follow << MatrixXd(contact_.B), MatrixXd::Identity(n, n);
+    inertia_ = follow.transpose() * M * follow;
+    known_ = true;
+  }
+
+  bool known() const { return known_; }
+
+  Complex Stiffness(const Point& point, double hz) const {
+    const double omega = 2 * std::numbers::pi * hz;
+    const Jacobian3 B_rot = contact_.B.bottomRows<3>();
+    const BaseChannels base{&contact_.E, &B_rot};
+    MatrixXcd K;
+    if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
+      return {kNan, kNan};
+    }
+    MatrixXcd D = K;
+    D += (H_ - omega * omega * inertia_).cast<Complex>();
+    D += Complex(0, omega) * damping_.cast<Complex>();
+    const Jacobian3& J3 = point.point == Push::Point::kCom ? contact_.com : contact_.hand[kLeft];
+    MatrixXd J = J3.row(point.axis);
+    if (contact_.closed) {
+      const MatrixXd N = contact_.N;
+      D = (N.transpose() * D * N).eval();
+      J = (J * N).eval();
+    }
+    const MatrixXcd motion = D.partialPivLu().solve(J.transpose().cast<Complex>());
+    return 1.0 / (J.cast<Complex>() * motion)(0, 0);
+  }
+
+ private:
+  Servo servo_;
+  LoopTiming timing_;
+  ContactKinematics contact_;
+  PolicyJacobians jacobians_;
+  MatrixXd H_, inertia_, damping_;
+  bool known_ = false;
+};
+
+struct Trial {
+  LoopStatus end = LoopStatus::kRunning;
+  ContactMode mode = ContactMode::kDoubleSupport;
+  bool predicted = false;
+  std::vector<std::vector<Response>> measured;  // [point][frequency]
+  std::vector<std::vector<Complex>> model;
+};
+
+}  // namespace
+
+ExperimentResult RunFrequency(const Policy& policy,
+                              const ExperimentOptions& options,
+                              const Progress& progress) {
+  const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
+  const int trials_count = NumTrials(options);
+  std::vector<Trial> trials(trials_count);
+  std::vector<ClosedLoop> settled;
+  settled.reserve(trials_count);
+  std::vector<double> hz;
+  for (const double f : kHz) {
+    if (f < 0.5 / policy.layout().control_dt) hz.push_back(f);
+  }
+  // every robot stands first; then each shaking starts from its copy
+  for (int k = 0; k < trials_count; ++k) {
+    const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
+    settled.push_back(MakeLoop(robot, policy, StandCommand(), draw));
+    ContactModeTracker tracker = MakeContactTracker(robot);
+    trials[k].end = RunFor(&settled[k], SettleTime(draw, settled[k].period()), [&] {
+      settled[k].TrackContacts(&tracker);
+      if (k == 0 && options.watch) options.watch(robot, *settled[k].data());
+    });
+    trials[k].mode = tracker.mode();
+    trials[k].measured.assign(kPoints.size(), std::vector<Response>(hz.size()));
+    trials[k].model.assign(kPoints.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
+    if (trials[k].end != LoopStatus::kRunning) continue;
+    const Prediction prediction(settled[k], trials[k].mode);
+    trials[k].predicted = prediction.known();
+    if (!prediction.known()) continue;
+    for (std::size_t p = 0; p < kPoints.size(); ++p) {
+      for (std::size_t f = 0; f < hz.size(); ++f) {
+        trials[k].model[p][f] = prediction.Stiffness(kPoints[p], hz[f]);
+      }
+    }
+  }
+  const int per_trial = static_cast<int>(kPoints.size() * hz.size());
+  ExperimentOptions split = options;
+  split.seeds = {1};
+  split.episodes = trials_count * per_trial;
+  ForTrials(split, progress, [&](int job, const TrialDraw&) {
+    const int k = job / per_trial, p = job % per_trial / static_cast<int>(hz.size()),
+              f = job % static_cast<int>(hz.size());
+    if (trials[k].end != LoopStatus::kRunning) return;
+    trials[k].measured[p][f] = Shaken(settled[k], kPoints[p], hz[f]);
+  });
+
+  ExperimentResult result;
+  std::vector<LoopStatus> ends;
+  bool all_predicted = true;
+  for (const Trial& t : trials) {
+    ends.push_back(t.end);
+    all_predicted = all_predicted && (t.predicted || t.end != LoopStatus::kRunning);
+  }
+  if (!all_predicted) {
+    result.notes.push_back("(S4) could not be worked out at the settled moment of some trials");
+  }
+  for (std::size_t p = 0; p < kPoints.size(); ++p) {
+    const Point& point = kPoints[p];
+    const std::string name = point.name, label = point.label;
+    std::vector<double> error, residual;
+    for (const Trial& t : trials) {
+      std::vector<double> relative;
+      double worst = kNan;
+      for (std::size_t f = 0; f < hz.size(); ++f) {
+        const Complex a = t.measured[p][f].stiffness, b = t.model[p][f];
+        if (std::isfinite(std::abs(a)) && std::isfinite(std::abs(b))) {
+          relative.push_back(100 * std::abs(a - b) / std::abs(a));
+        }
+        worst = std::fmax(worst, t.measured[p][f].residual);
+      }
+      std::sort(relative.begin(), relative.end());
+      error.push_back(relative.empty() ? kNan : relative[relative.size() / 2]);
+      residual.push_back(100 * worst);
+    }
+    result.metrics.push_back(
+        MeanMetric(name + "_error", label + ": |measured − (S4)|/|measured|, median", "%", error));
+    result.metrics.push_back(
+        MeanMetric(name + "_residual", label + ": worst share of other motion", "%", residual));
+    const auto at = [&](double f, auto value) {
+      std::vector<double> samples;
+      for (const Trial& t : trials) {
+        const auto it = std::find(hz.begin(), hz.end(), f);
+        samples.push_back(it == hz.end() ? kNan
+                                         : value(t.measured[p][it - hz.begin()].stiffness, f));
+      }
+      return samples;
+    };
+    const auto real = [](Complex k, double) { return k.real(); };
+    const auto damping = [](Complex k, double f) { return k.imag() / (2 * std::numbers::pi * f); };
+    for (const double f : {0.5, 1.0, 3.0, 10.0}) {
+      const std::string at_hz = f < 1 ? "_0.5hz" : fmt::format("_{:g}hz", f);
+      result.metrics.push_back(MeanMetric(name + "_stiffness" + at_hz,
+                                          fmt::format("{}: Re at {:g} Hz", label, f),
+                                          "N/m",
+                                          at(f, real)));
+      result.metrics.push_back(MeanMetric(name + "_damping" + at_hz,
+                                          fmt::format("{}: Im/ω at {:g} Hz", label, f),
+                                          "N·s/m",
+                                          at(f, damping)));
+    }
+    Curve re{label + ": Re", "measured", "frequency [Hz]", "Re F/x [N/m]"}, im = re, re_model,
+                                                                            im_model;
+    im.panel = label + ": Im/ω";
+    im.y_label = "Im F/x /ω [N·s/m]";
+    for (Curve* curve : {&re, &im}) {
+      curve->style = Curve::Style::kPoints;
+      curve->log_x = true;
+      curve->x = hz;
+    }
+    re_model = re;
+    im_model = im;
+    re_model.style = im_model.style = Curve::Style::kSolid;
+    re_model.label = im_model.label = "(S4)";
+    for (std::size_t f = 0; f < hz.size(); ++f) {
+      const double omega = 2 * std::numbers::pi * hz[f];
+      re.y.push_back(trials[0].measured[p][f].stiffness.real());
+      im.y.push_back(trials[0].measured[p][f].stiffness.imag() / omega);
+      re_model.y.push_back(trials[0].model[p][f].real());
+      im_model.y.push_back(trials[0].model[p][f].imag() / omega);
+    }
+    for (const Curve& curve : {re, re_model, im, im_model}) result.curves.push_back(curve);
+  }
+  AddSurvival(ends, &result);
+  result.settings = {
+      {"force", "2 N, a sine along one axis"},
+      {"transient", fmt::format("{:g} s", kTransient)},
+      {"measured", fmt::format("{:g} s or more, against an unshaken twin", kMeasured)},
+      {"trials per seed", std::to_string(options.episodes)}};
+  return result;
+}
+
+}  // namespace silc

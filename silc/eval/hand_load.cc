@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "silc/config/budget_file.h"
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+#include "silc/observe/shake.h"
+
+namespace silc {
+namespace {
+
+constexpr double kLoad = -40;  // [N] along z of W, at the left hand
+constexpr double kHold = 4;    // [s] the load stays on
+constexpr double kWindow = 1;  // [s] at the end over which displacement is averaged
+const std::vector<double> kRamps = {10, 20, 40};  // [N]
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+const char kStepPanel[] = "left hand, z, under −40 N";
+const char* kAxes[] = {"x", "y", "z"};
+
+struct Trial {
+  LoopStatus end = LoopStatus::kRunning;
+  double stiffness = kNan;  // [N/m] of the step in z
+  double response = kNan;   // [s] to 90 % of the final displacement
+  std::vector<double> time, z;
+  ShakeResult shake;
+};
+
+// The load and its unloaded twin, control step by control step.
+void Step(const ClosedLoop& settled,
+          const std::function<void(const RobotModel&, const mjData&)>& watch,
+          Trial* trial) {
+  ClosedLoop loaded(settled), twin(settled);
+  loaded.SetPush({Push::Point::kLeftHand, {0, 0, kLoad}});
+  const double start = loaded.time();
+  trial->end = RunFor(&loaded, kHold, [&] {
+    if (watch) watch(loaded.robot(), *loaded.data());
+    if (twin.Step() != LoopStatus::kRunning) return;
+    trial->time.push_back(loaded.time() - start);
+    trial->z.push_back(loaded.HandPosition(kLeft).z() - twin.HandPosition(kLeft).z());
+  });
+  if (trial->end != LoopStatus::kRunning) return;
+  const std::size_t window = std::lround(kWindow / loaded.period());
+  double mean = 0;
+  for (std::size_t k = trial->z.size() - window; k < trial->z.size(); ++k) {
+    mean += trial->z[k] / double(window);
+  }
+  trial->stiffness = kLoad / mean;
+  for (std::size_t k = 0; k < trial->z.size(); ++k) {
+    if (trial->z[k] / mean < 0.9) continue;
+    trial->response = trial->time[k];
+    break;
+  }
+}
+
+Trial RunTrial(const RobotModel& robot,
+               const Policy& policy,
+               const TrialDraw& draw,
+               const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  Trial trial;
+  ClosedLoop loop = MakeLoop(robot, policy, StandCommand(), draw);
+  trial.end = RunFor(&loop, SettleTime(draw, loop.period()));
+  if (trial.end != LoopStatus::kRunning) return trial;
+  Step(loop, watch, &trial);
+  ShakeOptions shake;
+  shake.point = Push::Point::kLeftHand;
+  shake.forces = kRamps;
+  shake.settle = loop.period();  // it has settled already
+  trial.shake = Shake(loop, shake);
+  if (trial.end == LoopStatus::kRunning) trial.end = trial.shake.settled;
+  return trial;
+}
+
+// Displacement along an axis for +F and −F of each level, as points of one curve.
+Curve RampCurve(const Trial& trial, int axis) {
+  Curve curve{fmt::format("left hand, force along {}", kAxes[axis]),
+              "measured",
+              fmt::format("displacement along {} [m]", kAxes[axis]),
+              "force [N]"};
+  curve.style = Curve::Style::kPoints;
+  for (const ShakeLevel& level : trial.shake.levels) {
+    curve.x.push_back(level.plus(axis, axis));
+    curve.y.push_back(level.force);
+    curve.x.push_back(level.minus(axis, axis));
+    curve.y.push_back(-level.force);
+  }
+  return curve;
+}
+
+// A spring as a line through the origin over the force range.
+Curve Spring(const std::string& label, int axis, double stiffness, Curve::Style style) {
+  Curve curve{fmt::format("left hand, force along {}", kAxes[axis]),
+              label,
+              fmt::format("displacement along {} [m]", kAxes[axis]),
+              "force [N]",
+              {-kRamps.back() / stiffness, kRamps.back() / stiffness},
+              {-kRamps.back(), kRamps.back()},
+              style};
+  return curve;
+}
+
+}  // namespace
+
+ExperimentResult RunHandLoad(const Policy& policy,
+                             const ExperimentOptions& options,
+                             const Progress& progress) {
+  // a static stiffness needs a floor that does not creep (LoadOptions::firm_contacts)
+  const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
+  const UserBudget budget = ReadBudget(options.mode);
+  std::vector<Trial> trials(NumTrials(options));
+  ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
+    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+  });
+
+  ExperimentResult result;
+  std::vector<LoopStatus> ends;
+  std::vector<double> stiffness, response;
+  for (const Trial& t : trials) {
+    ends.push_back(t.end);
+    stiffness.push_back(t.stiffness);
+    response.push_back(t.response);
+  }
+  result.metrics = {
+      MeanMetric("step_stiffness_z", "stiffness z, −40 N step", "N/m", stiffness),
+      MeanMetric("step_response_time", "time to 90 % of the displacement", "s", response)};
+
+  int fell_pushed = 0, pushes = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::string suffix = std::string("_") + kAxes[axis];
+    const auto measured = [&](std::size_t level) {
+      std::vector<double> values;
+      for (const Trial& t : trials) {
+        const bool there = level < t.shake.levels.size();
+        values.push_back(there ? t.shake.levels[level].OneAxis()[axis] : kNan);
+      }
+      return values;
+    };
+    const auto predicted = [&](std::size_t which) {
+      std::vector<double> values;
+      for (const Trial& t : trials) {
+        const bool there = which < t.shake.predictions.size();
+        values.push_back(there ? t.shake.predictions[which].one_axis[axis] : kNan);
+      }
+      return values;
+    };
+    const std::string label = std::string(" ") + kAxes[axis];
+    result.metrics.push_back(
+        MeanMetric("measured" + suffix, "measured ±10 N," + label, "N/m", measured(0)));
+    result.metrics.push_back(
+        MeanMetric("measured_40n" + suffix, "measured ±40 N," + label, "N/m", measured(2)));
+    result.metrics.push_back(MeanMetric("pd" + suffix, "PD alone," + label, "N/m", predicted(0)));
+    result.metrics.push_back(
+        MeanMetric("one_step" + suffix, "one-step K₁," + label, "N/m", predicted(1)));
+    result.metrics.push_back(
+        MeanMetric("static" + suffix, "static K_s," + label, "N/m", predicted(2)));
+    result.metrics.push_back(
+        MeanMetric("static_gravity" + suffix, "K_s with gravity," + label, "N/m", predicted(3)));
+    if (budget.spec.hand[kLeft]) {
+      const double spec = (*budget.spec.hand[kLeft])[axis];
+      Metric of_spec{"spec" + suffix, "specified," + label, "N/m", spec};
+      result.metrics.push_back(of_spec);
+      std::vector<double> ratio = measured(0);
+      for (double& r : ratio) r /= spec;
+      result.metrics.push_back(
+          MeanMetric("measured_over_spec" + suffix, "measured/specified," + label, "", ratio));
+    }
+    for (const Trial& t : trials) {
+      for (const ShakeLevel& level : t.shake.levels) {
+        for (const LoopStatus end : level.end[axis]) {
+          ++pushes;
+          fell_pushed += end != LoopStatus::kRunning;
+        }
+      }
+    }
+    if (trials[0].shake.levels.empty()) continue;
+    result.curves.push_back(RampCurve(trials[0], axis));
+    const Metric* modelled = result.Find("static_gravity" + suffix);
+    if (std::isfinite(modelled->samples[0])) {
+      result.curves.push_back(
+          Spring("K_s with gravity", axis, modelled->samples[0], Curve::Style::kSolid));
+    }
+    const Metric* one_step = result.Find("one_step" + suffix);
+    if (std::isfinite(one_step->samples[0])) {
+      result.curves.push_back(
+          Spring("one-step K₁", axis, one_step->samples[0], Curve::Style::kDotted));
+    }
+    if (budget.spec.hand[kLeft]) {
+      Curve spec =
+          Spring("specified", axis, (*budget.spec.hand[kLeft])[axis], Curve::Style::kDashed);
+      spec.shared = true;
+      result.curves.push_back(spec);
+    }
+  }
+  AddSurvival(ends, &result);
+  if (fell_pushed > 0) {
+    result.notes.push_back(fmt::format(
+        "the robot fell in {} of {} ramped pushes; a stiffness one of whose two pushes ended in a "
+        "fall is left out",
+        fell_pushed,
+        pushes));
+  }
+  // statuses of the predictions, once each
+  for (const ShakePrediction& p : trials[0].shake.predictions) {
+    if (p.status != StiffnessStatus::kOk) {
+      result.notes.push_back(fmt::format("{}: {}", p.name, Describe(p.status)));
+    }
+  }
+  if (!trials[0].shake.predictions.empty()) {
+    result.metrics.push_back({"action_loop_radius",
+                              "radius of the action loop, joints held",
+                              "",
+                              trials[0].shake.loop.rho});
+    result.metrics.push_back({"sway", "sway of the unpushed hand", "m", trials[0].shake.sway});
+  }
+  result.settings = {
+      {"load", fmt::format("{:g} N along z at the left hand", kLoad)},
+      {"ramps", "±10, ±20, ±40 N along x, y, z; 1.5 s up, 3 s held, last 1 s averaged"},
+      {"trials per seed", std::to_string(options.episodes)}};
+  Curve curve{kStepPanel,
+              "",
+              "time after the load [s]",
+              "z − unloaded twin's [m]",
+              trials[0].time,
+              trials[0].z};
+  Thin(&curve.x, &curve.y);
+  result.curves.insert(result.curves.begin(), std::move(curve));
+  if (budget.spec.hand[kLeft]) {
+    const double z = kLoad / (*budget.spec.hand[kLeft]).z();
+    Curve level{kStepPanel,
+                "specified",
+                "time after the load [s]",
+                "z − unloaded twin's [m]",
+                {0, kHold},
+                {z, z},
+                Curve::Style::kDashed};
+    level.shared = true;
+    result.curves.push_back(level);
+  }
+  return result;
+}
+
+}  // namespace silc

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <mutex>
+
+#include "silc/eval/bootstrap.h"
+#include "silc/physics/thread_pool.h"
+#include "silc/robot/pose.h"
+
+namespace silc {
+namespace {
+constexpr double kStartNoise = 0.02;  // [rad]
+constexpr double kSettle = 4;         // [s]
+}  // namespace
+
+RobotModel LoadRobot(const ExperimentOptions& options, LoadOptions load) {
+  load.visuals = options.visuals;
+  return RobotModel::Load(options.robot, load);
+}
+
+PolicyCommand StandCommand() { return {}; }
+
+PolicyCommand StepCommand(const Policy& policy) {
+  PolicyCommand command;
+  command.walk = 1;
+  for (const ObservationTerm& term : policy.layout().terms) {
+    if (term.source == TermSource::kCommandWalk) return command;
+  }
+  command.lin_vel.x() = 2 * policy.layout().clock.standing_speed;
+  return command;
+}
+
+Rng TrialDraw::Stream(std::uint32_t k) const {
+  return Rng(seed, static_cast<std::uint32_t>(trial), k);
+}
+
+ClosedLoop MakeLoop(const RobotModel& robot,
+                    const Policy& policy,
+                    const PolicyCommand& command,
+                    const TrialDraw& draw) {
+  LoopOptions options;
+  options.servo = ServoFor(robot, policy, "");
+  options.command = command;
+  ClosedLoop loop(robot, policy, options);
+  Pose start;
+  start.q = policy.default_pose();
+  Rng rng = draw.Stream(0);
+  for (int j = 0; j < start.q.size(); ++j) {
+    start.q[j] = std::clamp(
+        start.q[j] + rng.Uniform(-kStartNoise, kStartNoise), robot.q_min()[j], robot.q_max()[j]);
+  }
+  StandInPose(robot, start, loop.data());
+  return loop;
+}
+
+double SettleTime(const TrialDraw& draw, double period) {
+  Rng rng = draw.Stream(1);
+  return std::round((kSettle + rng.Uniform()) / period) * period;
+}
+
+LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>& each) {
+  const int steps = static_cast<int>(std::lround(seconds / loop->period()));
+  for (int k = 0; k < steps; ++k) {
+    const LoopStatus status = loop->Step();
+    if (status != LoopStatus::kRunning) return status;
+    if (each) each();
+  }
+  return LoopStatus::kRunning;
+}
+
+int NumTrials(const ExperimentOptions& options) {
+  return static_cast<int>(options.seeds.size()) * options.episodes;
+}
+
+void ForTrials(const ExperimentOptions& options,
+               const Progress& progress,
+               const std::function<void(int, const TrialDraw&)>& body) {
+  const int n = NumTrials(options);
+  std::mutex mutex;
+  int done = 0;
+  std::exception_ptr error;
+  ThreadPool pool(std::max(1, std::min(options.threads, n)));
+  pool.For(n, [&](int, int k) {
+    try {
+      const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
+      body(k, draw);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    ++done;
+    if (progress) progress(static_cast<double>(done) / n);
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+Metric MeanMetric(std::string name,
+                  std::string label,
+                  std::string unit,
+                  const std::vector<double>& samples) {
+  Metric metric{std::move(name), std::move(label), std::move(unit)};
+  metric.samples = samples;
+  std::vector<double> known;
+  for (const double s : samples) {
+    if (!std::isnan(s)) known.push_back(s);
+  }
+  metric.n = static_cast<int>(known.size());
+  if (known.empty()) return metric;
+  metric.value = 0;
+  for (const double s : known) metric.value += s / static_cast<double>(known.size());
+  const Interval interval = BootstrapMean(known);
+  metric.low = interval.low;
+  metric.high = interval.high;
+  return metric;
+}
+
+Metric MedianMetric(std::string name,
+                    std::string label,
+                    std::string unit,
+                    const std::vector<double>& samples) {
+  Metric metric{std::move(name), std::move(label), std::move(unit)};
+  metric.samples = samples;
+  std::vector<double> known;
+  for (const double s : samples) {
+    if (!std::isnan(s)) known.push_back(s);
+  }
+  metric.n = static_cast<int>(known.size());
+  if (known.empty()) return metric;
+  // the upper of two middle ones: an interpolation with ∞ would be no number of any trial
+  const auto median = [](std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  metric.value = median(known);
+  const Interval interval = Bootstrap(metric.n, [&](std::span<const int> index) {
+    std::vector<double> drawn;
+    for (const int i : index) drawn.push_back(known[i]);
+    return median(std::move(drawn));
+  });
+  metric.low = interval.low;
+  metric.high = interval.high;
+  return metric;
+}
+
+Metric ShareMetric(std::string name, std::string label, int k, int n) {
+  Metric metric{std::move(name), std::move(label), "%"};
+  metric.n = n;
+  if (n == 0) return metric;
+  metric.value = 100.0 * k / n;
+  const Interval interval = WilsonInterval(k, n);
+  metric.low = 100 * interval.low;
+  metric.high = 100 * interval.high;
+  return metric;
+}
+
+void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result) {
+  const int n = static_cast<int>(ends.size());
+  int stood = 0;
+  for (const LoopStatus end : ends) stood += end == LoopStatus::kRunning;
+  result->trials = n;
+  result->falls = n - stood;
+  result->metrics.insert(result->metrics.begin(), ShareMetric("survival", "survive", stood, n));
+  if (stood == n) return;
+  std::string why;
+  for (const LoopStatus end :
+       {LoopStatus::kFallen, LoopStatus::kPolicyNotFinite, LoopStatus::kDiverged}) {
+    const auto count = std::count(ends.begin(), ends.end(), end);
+    if (count > 0) why += fmt::format("{}{} × {}", why.empty() ? "" : "; ", count, Describe(end));
+  }
+  result->notes.push_back(
+      fmt::format("{} of {} trials ended early ({}); other numbers are of the trials that lasted",
+                  n - stood,
+                  n,
+                  why));
+}
+
+void Thin(std::vector<double>* x, std::vector<double>* y, int points) {
+  const std::size_t stride = (x->size() + points - 1) / points;
+  if (stride <= 1) return;
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < x->size(); k += stride, ++kept) {
+    (*x)[kept] = (*x)[k];
+    (*y)[kept] = (*y)[k];
+  }
+  x->resize(kept);
+  y->resize(kept);
+}
+
+}  // namespace silc

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "silc/eval/experiment.h"
+#include "silc/observe/closed_loop.h"
+
+namespace silc {
+
+// What the experiments with one robot at a time have in common.
+
+/// The robot of the experiment, as `load` says.
+RobotModel LoadRobot(const ExperimentOptions& options, LoadOptions load = {});
+
+/// Stand upright.
+PolicyCommand StandCommand();
+/// Step in place: the walk flag where the policy sees one, else the slowest speed its gait clock
+/// takes for walking.
+PolicyCommand StepCommand(const Policy& policy);
+
+/// One trial's randomness; everything follows from seed and number.
+struct TrialDraw {
+  std::uint64_t seed = 1;
+  int trial = 0;  // within the seed
+  /// Stream k of this trial.
+  Rng Stream(std::uint32_t k) const;
+};
+
+/// A loop whose robot stands in the policy's pose with each joint off by up to 0.02 rad: enough
+/// for trials to differ, too little to matter after it has settled. Throws ConfigError when the
+/// loop cannot be made for this policy.
+ClosedLoop MakeLoop(const RobotModel& robot,
+                    const Policy& policy,
+                    const PolicyCommand& command,
+                    const TrialDraw& draw);
+
+/// [s] how long a trial settles before anything is done to it: 4 s and up to one more, in whole
+/// control periods, so that trials differ in the moment of their gait or sway.
+double SettleTime(const TrialDraw& draw, double period);
+
+/// Steps the loop for `seconds`; `each` (may be empty) after every control period.
+LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>& each = {});
+
+/// Calls body(k, draw, progress) for each trial of each seed, on `options.threads` threads, k
+/// counting from 0 over all of them. Exceptions come out here.
+int NumTrials(const ExperimentOptions& options);
+void ForTrials(const ExperimentOptions& options,
+               const Progress& progress,
+               const std::function<void(int k, const TrialDraw& draw)>& body);
+
+/// Mean over the trials that have a value (NaN: fell), with its bootstrap interval.
+Metric MeanMetric(std::string name,
+                  std::string label,
+                  std::string unit,
+                  const std::vector<double>& samples);
+/// The median, for what may be infinite: settling times.
+Metric MedianMetric(std::string name,
+                    std::string label,
+                    std::string unit,
+                    const std::vector<double>& samples);
+/// A share of trials, with Wilson's interval.
+Metric ShareMetric(std::string name, std::string label, int k, int n);
+
+/// Adds "survival", trials, falls and the note that says how many fell and of what.
+void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result);
+
+/// At most `points` of a curve's samples, evenly.
+void Thin(std::vector<double>* x, std::vector<double>* y, int points = 600);
+
+}  // namespace silc

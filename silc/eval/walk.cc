@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "silc/config/budget_file.h"
+#include "silc/eval/bootstrap.h"
+#include "silc/eval/episodes.h"
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+
+namespace silc {
+namespace {
+
+constexpr int kFewResamples = 300;  // for statistics over all moments, which take long
+
+// All seeds' episodes as one report; a seed is a batch of robots of its own.
+EpisodeReport RunSeeds(const Policy& policy,
+                       const ExperimentOptions& options,
+                       const TaskConfig& task,
+                       const Progress& progress) {
+  EpisodeReport all;
+  for (std::size_t k = 0; k < options.seeds.size(); ++k) {
+    EpisodeOptions episodes;
+    episodes.task = task;
+    episodes.episodes = options.episodes;
+    episodes.threads = options.threads;
+    episodes.seed = options.seeds[k];
+    episodes.budget = ReadBudget(options.mode).spec;
+    episodes.observe_every = options.observe_every;
+    episodes.gravity_channel = !options.hold_gravity;
+    const double share = 1.0 / static_cast<double>(options.seeds.size());
+    EpisodeReport one = RunEpisodes(policy, episodes, [&](double done) {
+      if (progress) progress((static_cast<double>(k) + done) * share);
+    });
+    for (SigmaSample& s : one.sigma) s.episode += static_cast<int>(all.episodes.size());
+    all.episodes.insert(all.episodes.end(), one.episodes.begin(), one.episodes.end());
+    all.sigma.insert(all.sigma.end(), one.sigma.begin(), one.sigma.end());
+  }
+  return all;
+}
+
+// √ of a time-weighted mean of squares over episodes; the bootstrap's units are episodes.
+template <class Square, class Weight>
+Metric RmsMetric(const std::string& name,
+                 const std::string& label,
+                 const std::string& unit,
+                 const EpisodeReport& report,
+                 Square square,
+                 Weight weight) {
+  const auto of = [&](std::span<const int> index) {
+    double sum = 0, total = 0;
+    for (const int i : index) {
+      const EpisodeResult& e = report.episodes[i];
+      if (!(weight(e) > 0)) continue;
+      sum += weight(e) * square(e);
+      total += weight(e);
+    }
+    return std::sqrt(sum / total);
+  };
+  std::vector<int> all(report.episodes.size());
+  std::iota(all.begin(), all.end(), 0);
+  Metric metric{name, label, unit};
+  metric.value = of(all);
+  for (const EpisodeResult& e : report.episodes) metric.n += weight(e) > 0;
+  const Interval interval = Bootstrap(static_cast<int>(all.size()), of);
+  metric.low = interval.low;
+  metric.high = interval.high;
+  return metric;
+}
+
+// A statistic of observed moments; the bootstrap's units are episodes, whose moments belong
+// together.
+Metric MomentMetric(const std::string& name,
+                    const std::string& label,
+                    const std::string& unit,
+                    const EpisodeReport& report,
+                    const std::function<double(const SigmaSample&)>& value,
+                    const std::function<double(std::vector<double>*)>& statistic,
+                    const std::function<bool(const SigmaSample&)>& filter = {}) {
+  std::vector<std::vector<double>> per(report.episodes.size());
+  Metric metric{name, label, unit};
+  for (const SigmaSample& s : report.sigma) {
+    if (filter && !filter(s)) continue;
+    const double v = value(s);
+    if (std::isnan(v)) continue;
+    per[s.episode].push_back(v);
+    ++metric.n;
+  }
+  const auto of = [&](std::span<const int> index) {
+    std::vector<double> values;
+    for (const int i : index) values.insert(values.end(), per[i].begin(), per[i].end());
+    return values.empty() ? double(NAN) : statistic(&values);
+  };
+  std::vector<int> all(per.size());
+  std::iota(all.begin(), all.end(), 0);
+  metric.value = of(all);
+  const Interval interval = Bootstrap(static_cast<int>(all.size()), of, 1, kFewResamples);
+  metric.low = interval.low;
+  metric.high = interval.high;
+  return metric;
+}
+
+double OrderStatistic(std::vector<double>* values, double p) {
+  const auto at = values->begin() + static_cast<std::ptrdiff_t>(p * double(values->size() - 1));
+  std::nth_element(values->begin(), at, values->end());
+  return *at;
+}
+
+void AddStiffness(const EpisodeReport& report, ExperimentResult* result) {
+  if (report.sigma.empty()) return;
+  const auto disc = [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; };
+  const auto worst = [](const SigmaSample& s) { return s.sound ? s.worst : HUGE_VAL; };
+  const auto paper = [](const SigmaSample& s) { return s.paper; };
+  const auto paper_worst = [](const SigmaSample& s) { return s.paper_worst; };
+  const auto quantile = [](double p) {
+    return [p](std::vector<double>* values) { return OrderStatistic(values, p); };
+  };
+  const auto within = [](std::vector<double>* values) {
+    double k = 0;
+    for (const double v : *values) k += v <= 1.05;
+    return 100 * k / static_cast<double>(values->size());
+  };
+  auto add = [&](const std::string& name,
+                 const std::string& label,
+                 const std::string& unit,
+                 const std::function<double(const SigmaSample&)>& value,
+                 const std::function<double(std::vector<double>*)>& statistic,
+                 const std::function<bool(const SigmaSample&)>& filter = {}) {
+    result->metrics.push_back(MomentMetric(name, label, unit, report, value, statistic, filter));
+  };
+  add("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", disc, within);
+  add("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", paper, within);
+  add("disc_median", "σ median, (S7c) on K_s", "", disc, quantile(0.5));
+  add("disc_p95", "σ p95, (S7c) on K_s", "", disc, quantile(0.95));
+  add("disc_p99", "σ p99, (S7c) on K_s", "", disc, quantile(0.99));
+  add("worst_static_p99", "worst eigenvalue p99, K_s", "", worst, quantile(0.99));
+  add("worst_one_step_p99", "worst eigenvalue p99, K₁", "", paper_worst, quantile(0.99));
+  struct Group {
+    const char *suffix, *where;
+    bool single;
+  };
+  for (const Group& group :
+       {Group{"_double", ", double support", false}, Group{"_single", ", single support", true}}) {
+    const auto in = [single = group.single](const SigmaSample& s) {
+      return single ? s.mode == ContactMode::kLeftSupport || s.mode == ContactMode::kRightSupport
+                    : s.mode == ContactMode::kDoubleSupport;
+    };
+    if (!std::any_of(report.sigma.begin(), report.sigma.end(), in)) continue;
+    const std::string suffix = group.suffix, where = group.where;
+    add("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", disc, quantile(0.99), in);
+    add("worst_static_p99" + suffix,
+        "worst eigenvalue p99, K_s" + where,
+        "",
+        worst,
+        quantile(0.99),
+        in);
+  }
+}
+
+ExperimentResult Report(const EpisodeReport& report, const ExperimentOptions& options) {
+  ExperimentResult result;
+  const int n = static_cast<int>(report.episodes.size());
+  int stood = 0;
+  for (const EpisodeResult& e : report.episodes) stood += !e.fell;
+  result.trials = n;
+  result.falls = n - stood;
+  result.metrics.push_back(ShareMetric("survival", "survive", stood, n));
+  if (stood < n) {
+    result.notes.push_back(fmt::format(
+        "{} of {} robots fell; what they did before counts in the other numbers", n - stood, n));
+  }
+
+  struct Part {
+    const char *suffix, *where;
+    MotionMeasures EpisodeResult::*of;
+  };
+  for (const Part& part : {Part{"", "", &EpisodeResult::all},
+                           Part{"_lower", ", legs and waist", &EpisodeResult::lower},
+                           Part{"_upper", ", arms", &EpisodeResult::upper}}) {
+    const auto add = [&](const char* name, const char* label, const char* unit, auto member) {
+      std::vector<double> samples;
+      for (const EpisodeResult& e : report.episodes) samples.push_back((e.*part.of).*member);
+      Metric metric = MeanMetric(
+          std::string(name) + part.suffix, std::string(label) + part.where, unit, samples);
+      if (metric.n > 0) result.metrics.push_back(std::move(metric));
+    };
+    add("action_jitter", "action jitter", "1/s³", &MotionMeasures::action_jitter);
+    add("velocity_jitter", "velocity jitter", "rad/s⁴", &MotionMeasures::velocity_jitter);
+    add("torque_jitter", "torque jitter", "N·m/s³", &MotionMeasures::torque_jitter);
+    add("power", "mean |τ q̇|", "W", &MotionMeasures::power);
+  }
+  const auto walking = [](const EpisodeResult& e) { return e.walking; };
+  const auto lived = [](const EpisodeResult& e) { return e.seconds; };
+  const bool walked = std::any_of(
+      report.episodes.begin(), report.episodes.end(), [](const auto& e) { return e.walking > 0; });
+  if (walked) {
+    result.metrics.push_back(RmsMetric(
+        "velocity_error",
+        "velocity error, RMS",
+        "m/s",
+        report,
+        [](const auto& e) { return e.velocity_error2; },
+        walking));
+    result.metrics.push_back(RmsMetric(
+        "gait_error",
+        "over a gait cycle, RMS",
+        "m/s",
+        report,
+        [](const auto& e) { return e.gait_error2; },
+        walking));
+  }
+  result.metrics.push_back(RmsMetric(
+      "arm_error",
+      "arm error, RMS",
+      "rad",
+      report,
+      [](const auto& e) { return e.arm_error2; },
+      lived));
+  std::vector<double> saturation;
+  for (const EpisodeResult& e : report.episodes) saturation.push_back(100 * e.saturation);
+  result.metrics.push_back(MeanMetric("saturation", "torque at its limit", "%", saturation));
+  AddStiffness(report, &result);
+  result.settings = {
+      {"robots per seed", std::to_string(options.episodes)},
+      {"hand forces", fmt::format("{:g} of the task's", options.force_scale)},
+      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
+      {"stiffness observed", fmt::format("every {} control steps", options.observe_every)}};
+  return result;
+}
+
+}  // namespace
+
+ExperimentResult RunWalk(const Policy& policy,
+                         const ExperimentOptions& options,
+                         const Progress& progress) {
+  const TaskConfig task =
+      NominalTask(ReadTaskConfig(FindTaskFile("g1-loco")), static_cast<float>(options.force_scale));
+  ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
+  result.settings["task"] = fmt::format(
+      "g1-loco, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
+      task.episode.length,
+      100 * task.commands.walk_prob,
+      policy.layout().control_dt);
+  return result;
+}
+
+ExperimentResult RunStand(const Policy& policy,
+                          const ExperimentOptions& options,
+                          const Progress& progress) {
+  TaskConfig task = NominalTask(ReadTaskConfig(FindTaskFile("g1-stand")), 1);
+  task.push = {.force = 50, .min_share = 1, .duration = 0.1f, .interval_min = 2, .interval_max = 4};
+  const float scale = static_cast<float>(options.force_scale);
+  task.hand_force.max_x *= scale;
+  task.hand_force.max_y *= scale;
+  task.hand_force.max_up *= scale;
+  task.hand_force.max_down *= scale;
+  task.hand_force.noise *= scale;
+  ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
+  result.settings["task"] =
+      fmt::format("g1-stand, {:g} s, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
+  return result;
+}
+
+}  // namespace silc
