@@ -77,7 +77,7 @@ std::string ShowNumber(double value) {
     mantissa /= 10;
     ++exponent;
   }
-  if (exponent < -3 || exponent > 4) {
+  if (exponent < -3 || exponent > 3) {
     static constexpr std::array<const char*, 10> kRaised = {
         "⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
     std::string power = exponent < 0 ? "⁻" : "";
@@ -92,6 +92,10 @@ std::string ShowNumber(double value) {
 void HtmlTable::Row(std::vector<std::string> cells, std::string style) {
   SILC_CHECK(cells.size() == columns_.size());
   rows_.push_back({std::move(cells), std::move(style), false});
+}
+
+void HtmlTable::Across(const std::string& name, const std::string& cell) {
+  rows_.push_back({{name, cell}, "missing", false, true});
 }
 
 void HtmlTable::Group(const std::string& title) { rows_.push_back({{title}, "", true}); }
@@ -111,6 +115,15 @@ std::string HtmlTable::Render(const std::string& caption) const {
       out += fmt::format("<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
                          columns_.size(),
                          row.cells.front());
+      continue;
+    }
+    if (row.across) {
+      out +=
+          fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th><td colspan=\"{}\">{}</td></tr>\n",
+                      row.style,
+                      row.cells[0],
+                      columns_.size() - 1,
+                      row.cells[1]);
       continue;
     }
     out += row.style.empty() ? "<tr>" : "<tr class=\"" + row.style + "\">";

@@ -29,6 +29,8 @@ class HtmlTable {
 
   /// As many cells as columns. `style`: class of the row, "" for none.
   void Row(std::vector<std::string> cells, std::string style = "");
+  /// A row with a name and one cell over all other columns: why there are no numbers.
+  void Across(const std::string& name, const std::string& cell);
   /// A row across the table: the name of what follows.
   void Group(const std::string& title);
   bool empty() const { return rows_.empty(); }
@@ -38,7 +40,7 @@ class HtmlTable {
   struct Line {
     std::vector<std::string> cells;
     std::string style;
-    bool group = false;
+    bool group = false, across = false;
   };
   std::vector<Column> columns_;
   std::vector<Line> rows_;

@@ -24,7 +24,8 @@ TEST(ShowNumber, ThreeDigits) {
   EXPECT_EQ(ShowNumber(-12.664), "−12.7");
   EXPECT_EQ(ShowNumber(999.7), "1000");
   EXPECT_EQ(ShowNumber(0.9999), "1.00");
-  EXPECT_EQ(ShowNumber(41300), "41300");
+  EXPECT_EQ(ShowNumber(41300), "4.13·10⁴");
+  EXPECT_EQ(ShowNumber(9994), "9990");
   EXPECT_EQ(ShowNumber(5.35e5), "5.35·10⁵");
   EXPECT_EQ(ShowNumber(1.01e-8), "1.01·10⁻⁸");
   EXPECT_EQ(ShowNumber(0.00123), "0.00123");
@@ -37,6 +38,7 @@ TEST(HtmlTable, IsWellFormedAndKeepsItsCells) {
   table.Group("first");
   table.Row({"a &lt; b", "1.00"});
   table.Row({"c", "2.00"}, "missing");
+  table.Across("d", "not yet");
   const std::string html = table.Render("caption");
   EXPECT_EQ(FindHtmlFault(html), "");
   EXPECT_NE(html.find("<th scope=\"row\">a &lt; b</th><td class=\"num\">1.00</td>"),

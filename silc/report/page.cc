@@ -62,6 +62,15 @@ std::string Show(const Estimate& estimate, const std::string& unit = "") {
   return text;
 }
 
+// plain text with its indices lowered: K_s
+std::string Pretty(const std::string& text) {
+  std::string out = EscapeHtml(text);
+  const std::string plain = "K_s", lowered = "K<sub>s</sub>";
+  for (auto at = out.find(plain); at != out.npos; at = out.find(plain, at + lowered.size()))
+    out.replace(at, plain.size(), lowered);
+  return out;
+}
+
 std::string Paragraph(const std::string& html) { return "<p>" + html + "</p>\n"; }
 
 // SVG of one panel, ready to stand inside the page: its style sheet goes to the head once, its
@@ -76,7 +85,7 @@ InlineSvg MakeInline(const plot::Panel& panel, int number) {
   figure.panel_height = 300;
   std::string svg = plot::RenderSvg(figure);
   const auto cut = [&](const std::string& from, const std::string& to) {
-    const auto begin = svg.find(from), end = svg.find(to, begin);
+    const auto begin = svg.find(from), end = svg.find(to, begin + from.size());
     const std::string piece = svg.substr(begin + from.size(), end - begin - from.size());
     svg.erase(begin, end + to.size() - begin);
     return piece;
@@ -214,8 +223,7 @@ class PageWriter {
     if (!Has(row)) return kNotTrained;
     for (const ShelfPolicy& policy : data_.shelf) {
       const auto at = data_.failures.find(RunKey(experiment, policy.path));
-      if (policy.row == row && at != data_.failures.end())
-        return "failed: " + EscapeHtml(at->second);
+      if (policy.row == row && at != data_.failures.end()) return "failed";
     }
     return "not run";
   }
@@ -223,7 +231,16 @@ class PageWriter {
   // ---- parts ----
 
   std::string Section(const std::string& id, const std::string& title, const std::string& body) {
-    sections_.emplace_back(id, title);
+    static const std::map<std::string, std::string> kBrief = {{"fig-com", "CoM push"},
+                                                              {"fig-hand", "Hand load"},
+                                                              {"fig-budget", "Budget"},
+                                                              {"frequency", "Frequency"},
+                                                              {"errata", "Errata"},
+                                                              {"rerun", "Rerun"},
+                                                              {"policies", "Policies"}};
+    const auto brief = kBrief.find(id);
+    sections_.emplace_back(
+        id, brief != kBrief.end() ? brief->second : title.substr(0, title.find(": ")));
     return "<section id=\"" + id + "\">\n<h2>" + EscapeHtml(title) + "</h2>\n" + body +
            "</section>\n";
   }
@@ -245,11 +262,7 @@ class PageWriter {
     out += Shots();
     out += "</header>\n<main>\n<nav aria-label=\"sections\"><ul>\n";
     for (const auto& [id, title] : sections_) {
-      const auto colon = title.find(": ");
-      const std::string brief = title.starts_with("Table")
-                                    ? title.substr(0, colon)
-                                    : title.substr(colon == title.npos ? 0 : colon + 2);
-      out += "<li><a href=\"#" + id + "\">" + EscapeHtml(brief) + "</a></li>\n";
+      out += "<li><a href=\"#" + id + "\">" + EscapeHtml(title) + "</a></li>\n";
     }
     return out + "</ul></nav>\n";
   }
@@ -296,8 +309,10 @@ class PageWriter {
         "out to bound (<a href=\"#errata\">errata</a>, items 2 to 6). And it looks at the newest "
         "frame of joint angles alone, the stiffness K₁ of one control step, while a robot that is "
         "leaned on moves all its frames and its own previous actions with it; what is felt is the "
-        "static stiffness K_s (items 9 and 10). Method <code>silc-paper</code> trains as printed; "
-        "method <code>silc</code> bounds K_s by a condition that is sound in every contact mode.");
+        "static stiffness K<sub>s</sub> (items 9 and 10). Method <code>silc-paper</code> trains as "
+        "printed; "
+        "method <code>silc</code> bounds K<sub>s</sub> by a condition that is sound in every "
+        "contact mode.");
     out += Headline();
     out +=
         "<p class=\"note\">" + EscapeHtml(data_.settings) +
@@ -515,7 +530,7 @@ class PageWriter {
                          const std::string& title,
                          const std::string& experiment,
                          const std::string& intro) {
-    std::string out = Shot(experiment, "side") + Paragraph(intro);
+    std::string out = Paragraph(intro);
     std::vector<Verdict> verdicts;
     std::string tables;
     for (const PaperMeasure& measure : data_.paper.measures) {
@@ -525,19 +540,23 @@ class PageWriter {
     if (in_paper) {
       int count[4] = {};
       for (const Verdict verdict : verdicts) ++count[static_cast<int>(verdict)];
-      out +=
-          Paragraph(fmt::format("{} {} of {} comparisons reproduced, {} partly, {} not, {} open.",
-                                Chip(Together(verdicts)),
-                                count[0],
-                                verdicts.size(),
-                                count[1],
-                                count[2],
-                                count[3]));
+      const int total = static_cast<int>(verdicts.size());
+      out += Paragraph(
+          fmt::format("{}{}: {} of {} comparisons reproduced, {} partly, {} not, {} open.",
+                      Chip(Together(verdicts)),
+                      count[3] > 0 && count[3] < total ? " so far" : "",
+                      count[0],
+                      total,
+                      count[1],
+                      count[2],
+                      count[3]));
     }
-    out += tables;
-    out += AllMetrics(experiment);
-    out += Figures(experiment);
     out += Notes(experiment);
+    const std::string shot = Shot(experiment, "side");
+    if (!shot.empty()) out = "<div class=\"intro\"><div>\n" + out + "</div>" + shot + "</div>\n";
+    out += tables;
+    out += Figures(experiment);
+    out += AllMetrics(experiment);
     std::vector<std::string> commands;
     for (const ShelfPolicy& policy : data_.shelf) {
       const auto at = data_.commands.find(RunKey(experiment, policy.path));
@@ -554,18 +573,17 @@ class PageWriter {
         {"policy"}, {"paper", true}, {"ours", true}, {"difference", true}};
     if (relative) {
       const std::string name = EscapeHtml(Label(*measure.against));
-      columns.push_back({"against " + name + ",<br>paper", true});
-      columns.push_back({"against " + name + ",<br>ours", true});
+      columns.push_back({"against " + name + ": paper", true});
+      columns.push_back({"against " + name + ": ours", true});
     }
     columns.push_back({"verdict"});
     HtmlTable table(columns);
     const auto add = [&](const RowKey& key, const PaperRow* paper) {
       const Estimate ours = Get(measure.experiment, key, measure.metric);
       const bool there = !std::isnan(ours.value);
-      std::vector<std::string> cells = {
-          EscapeHtml(Label(key)),
-          paper ? ShowPaper(*paper, measure.unit) : "",
-          there ? Show(ours, measure.unit) : WhyMissing(key, measure.experiment)};
+      std::vector<std::string> cells = {EscapeHtml(Label(key)),
+                                        paper ? ShowPaper(*paper, "") : "",
+                                        there ? Show(ours) : WhyMissing(key, measure.experiment)};
       cells.push_back(
           there && paper && !std::isnan(paper->value) ? ShowChange(ours.value / paper->value) : "");
       if (relative) {
@@ -598,7 +616,7 @@ class PageWriter {
       more = true;
       add(key, nullptr);
     }
-    return table.Render(EscapeHtml(measure.where + ": " + measure.label));
+    return table.Render(Pretty(measure.where + ": " + measure.label + " [" + measure.unit + "]"));
   }
 
   // every metric of the experiment, for the policies that have it
@@ -622,7 +640,7 @@ class PageWriter {
       }
     }
     for (const auto& [name, label] : names) {
-      std::vector<std::string> cells = {EscapeHtml(label)};
+      std::vector<std::string> cells = {Pretty(label)};
       for (const RowKey& row : rows) cells.push_back(Show(Get(experiment, row, name)));
       table.Row(std::move(cells));
     }
@@ -656,13 +674,18 @@ class PageWriter {
     for (const RowKey& row : RowsWith(experiment)) {
       for (const ExperimentResult* result : Results(experiment, row)) {
         for (const std::string& note : result->notes)
-          out += "<li>" + EscapeHtml(Label(row)) + ": " + EscapeHtml(note) + ".</li>\n";
+          out += "<li>" + EscapeHtml(Label(row)) + ": " + Pretty(note) + ".</li>\n";
       }
+    }
+    for (const ShelfPolicy& policy : data_.shelf) {
+      const auto at = data_.failures.find(RunKey(experiment, policy.path));
+      if (at != data_.failures.end())
+        out += "<li>" + EscapeHtml(policy.name) + " failed: " + EscapeHtml(at->second) + "</li>\n";
     }
     std::string settings;
     for (const RowKey& row : RowsWith(experiment)) {
       for (const auto& [key, value] : Results(experiment, row).front()->settings)
-        settings += (settings.empty() ? "" : "; ") + EscapeHtml(key + ": " + value);
+        settings += (settings.empty() ? "" : "; ") + Pretty(key + ": " + value);
       break;
     }
     if (!settings.empty()) settings = "<p class=\"note\">Settings: " + settings + ".</p>\n";
@@ -691,16 +714,20 @@ class PageWriter {
   };
   std::string Compare(const std::vector<RowKey>& rows, const std::vector<Wanted>& wanted) {
     std::vector<HtmlTable::Column> columns = {{"policy"}};
-    for (const Wanted& w : wanted) columns.push_back({w.title, true});
+    for (const Wanted& w : wanted) columns.push_back({Pretty(w.title), true});
     HtmlTable table(columns);
     for (const RowKey& row : rows) {
+      if (!Has(row)) {
+        table.Across(EscapeHtml(Label(row)), kNotTrained);
+        continue;
+      }
       std::vector<std::string> cells = {EscapeHtml(Label(row))};
       for (const Wanted& w : wanted) {
         const Estimate value = Get(w.experiment, row, w.metric);
         const bool run = !Results(w.experiment, row).empty();
         cells.push_back(run ? Show(value) : WhyMissing(row, w.experiment));
       }
-      table.Row(std::move(cells), Has(row) ? "" : "missing");
+      table.Row(std::move(cells));
     }
     return table.Render();
   }
@@ -796,14 +823,20 @@ class PageWriter {
         }
         table.Row(std::move(cells), Has(row) ? "" : "missing");
       }
-      std::string answer = Paragraph(
-          fmt::format("Of the {} differences from the baseline that Table II prints, {} can be "
-                      "judged with the policies "
-                      "there are; {} have the paper’s sign and {} at least half of its size.",
-                      total,
-                      judged,
-                      same_sign,
-                      half_size));
+      std::string answer =
+          judged == 0
+              ? Paragraph(fmt::format("None of the {} differences from the baseline that Table II "
+                                      "prints can be judged with the policies "
+                                      "there are.",
+                                      total))
+              : Paragraph(fmt::format(
+                    "Of the {} differences from the baseline that Table II prints, {} can be "
+                    "judged with the policies "
+                    "there are; {} have the paper’s sign and {} at least half of its size.",
+                    total,
+                    judged,
+                    same_sign,
+                    half_size));
       out += Question(
           2,
           "Table II: what are the signs and sizes of the differences in jitter and energy?",
@@ -843,6 +876,16 @@ class PageWriter {
                    "Hand load: what is measured against the specified 200 and 1000 N/m (the paper: "
                    "400 and 1000)?",
                    answer + Absent(rows));
+      std::vector<RowKey> shown = {kBaseline};
+      shown.insert(shown.end(), rows.begin(), rows.end());
+      out += Compare(shown,
+                     {{"specified, z [N/m]", "hand-load", "spec_z"},
+                      {"−40 N step, z", "hand-load", "step_stiffness_z"},
+                      {"ramps ±10 N, x", "hand-load", "measured_x"},
+                      {"y", "hand-load", "measured_y"},
+                      {"z", "hand-load", "measured_z"},
+                      {"ramps ±40 N, z", "hand-load", "measured_40n_z"},
+                      {"survive [%]", "hand-load", "survival"}});
     }
     {
       std::vector<RowKey> rows = {kBaseline, kScalar};
@@ -927,7 +970,7 @@ class PageWriter {
                                           ShowNumber(one_step));
         text += std::isnan(model) ? ", and a static stiffness does not exist (the policy’s loop "
                                     "through its own actions is unstable)"
-                                  : ", the static K_s " + ShowNumber(model);
+                                  : ", the static K<sub>s</sub> " + ShowNumber(model);
         if (!std::isnan(damping)) {
           text += fmt::format("; damping at 3 Hz is {} N·s/m{}",
                               ShowNumber(damping),

@@ -35,6 +35,7 @@ thead th{border-top:0;color:var(--soft);font-weight:600;font-size:.84rem;vertica
 caption+thead th{border-top:1px solid var(--line)}
 tbody th{font-weight:500;position:sticky;left:0;background:var(--paper);min-width:8.5rem}
 .num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+thead .num{white-space:normal;min-width:5.2rem}
 .group th{background:var(--band);font-weight:600;font-size:.86rem;color:var(--soft)}
 .missing td{color:var(--soft)}
 .ci{color:var(--soft);font-size:.85em;white-space:nowrap}
@@ -49,14 +50,14 @@ tbody th{font-weight:500;position:sticky;left:0;background:var(--paper);min-widt
 figure{margin:0}
 figure img{width:100%;height:auto;border-radius:10px;display:block}
 figcaption{font-size:.86rem;color:var(--soft);margin:.35rem 0 0}
-.side{float:right;width:min(38%,17rem);margin:.4rem 0 1rem 1.4rem}
+.intro{display:grid;grid-template-columns:1fr 13rem;gap:1.6rem;align-items:start}
 section{display:flow-root}
 details{margin:.7rem 0}
 summary{cursor:pointer;color:var(--accent)}
 .note{color:var(--soft);font-size:.92rem}
 footer{color:var(--soft);font-size:.88rem;padding:2rem 1.1rem 3rem}
 @media(max-width:40rem){body{font-size:15.5px}h2{font-size:1.28rem;margin-top:2.4rem}th,td{padding:.4rem .6rem}
-tbody th{min-width:7.2rem;max-width:9.5rem;overflow-wrap:anywhere}.side{float:none;width:100%;margin:.8rem 0}}
+tbody th{min-width:7.2rem;max-width:9.5rem;overflow-wrap:anywhere}.intro{grid-template-columns:1fr}.side{max-width:15rem}}
 @media print{nav,summary{display:none}.scroll{overflow:visible}h2{break-after:avoid}}
 )css";
 

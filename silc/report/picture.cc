@@ -55,8 +55,8 @@ std::unique_ptr<Painter> Painter::Create(const mjModel& model,
   visual.global.offheight = height;
   visual.quality.shadowsize = 4096;
   visual.quality.offsamples = 8;
-  std::fill_n(visual.headlight.ambient, 3, 0.34f);
-  std::fill_n(visual.headlight.diffuse, 3, 0.36f);
+  std::fill_n(visual.headlight.ambient, 3, 0.30f);
+  std::fill_n(visual.headlight.diffuse, 3, 0.26f);
   std::fill_n(visual.headlight.specular, 3, 0.10f);
   try {
     mjv_makeScene(impl->model.get(), &impl->scene, kMaxGeoms);

@@ -2,6 +2,7 @@
 #include "silc/report/shots.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "silc/eval/experiment.h"
@@ -28,7 +29,9 @@ std::vector<Arrow> ArrowsOf(const RobotModel& robot, const mjData& data) {
       if (robot.hand_body()[hand] == body)
         point = Eigen::Vector3d(data.site_xpos + 3 * robot.hand_site()[hand]);
     }
-    arrows.push_back({point, force});
+    const bool hand = body == robot.hand_body()[kLeft] || body == robot.hand_body()[kRight];
+    // 40 N on a hand and 150 N on the pelvis are both to be seen
+    arrows.push_back({point, force, hand ? 0.009 : 0.004});
   }
   return arrows;
 }
@@ -44,7 +47,7 @@ View ViewOf(const std::string& experiment, const Eigen::Vector3d& base) {
   view.look_at_W = {base.x(), base.y(), 0.66};
   view.distance = 2.0;
   if (experiment == "com-impulse") view.azimuth = 250;
-  if (experiment == "hand-load") view.azimuth = 240;
+  if (experiment == "hand-load") view.azimuth = 205;
   if (experiment == "hand-impact") {  // from the right hand's side, the weight below it in view
     view.azimuth = 130;
     view.look_at_W.z() = 0.58;
@@ -54,7 +57,7 @@ View ViewOf(const std::string& experiment, const Eigen::Vector3d& base) {
     view.elevation = -18;
     view.look_at_W.z() = 0.55;
   }
-  if (experiment == "walk") view.azimuth = 232;
+  if (experiment == "walk") view.azimuth = 255;
   return view;
 }
 
@@ -110,11 +113,12 @@ std::optional<Image> ShotOfWalk(const std::string& path,
   options.command.lin_vel = {0.7, 0};
   options.command.walk = 1;
   ClosedLoop loop(robot, policy, options);
-  const int foot = robot.foot_body()[kLeft];
+  const std::array<int, 2> feet = robot.foot_body();
   while (loop.time() < 5) {
     if (loop.Step() != LoopStatus::kRunning) return std::nullopt;
-    // mid-swing: one foot high and behind the body
-    if (loop.time() > 3 && loop.data()->xpos[3 * foot + 2] > 0.11) break;
+    // mid-stride: one foot well ahead of the other
+    const mjtNum* x = loop.data()->xpos;
+    if (loop.time() > 3 && x[3 * feet[kLeft]] - x[3 * feet[kRight]] > 0.22) break;
   }
   return Draw("walk", robot, *loop.data(), {}, why);
 }
