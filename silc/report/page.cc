@@ -51,6 +51,21 @@ std::string ShowChange(const Estimate& ratio) {
   return text;
 }
 
+// A power of ten all numbers of a column share, for those too large or small to read; else 1.
+double CommonScale(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  if (largest == 0) return 1;
+  const double exponent = std::floor(std::log10(largest) + 1e-9);
+  return exponent > 3 || exponent < -3 ? std::pow(10.0, exponent) : 1;
+}
+
+Estimate Divide(const Estimate& estimate, double by) {
+  return {estimate.value / by, estimate.low / by, estimate.high / by};
+}
+
 std::string Show(const Estimate& estimate, const std::string& unit = "") {
   std::string text = ShowNumber(estimate.value);
   if (std::isfinite(estimate.value) && !unit.empty() && unit != "1")
@@ -418,7 +433,7 @@ class PageWriter {
     return table.Render();
   }
 
-  static std::string ShowPaper(const PaperRow& row, const std::string& unit) {
+  static std::string ShowPaper(const PaperRow& row, const std::string& unit, double scale = 1) {
     switch (row.says) {
       case PaperRow::Says::kNone:
         return "never";
@@ -432,10 +447,10 @@ class PageWriter {
         break;
     }
     if (std::isnan(row.value)) return "–";
-    std::string text =
-        ShowNumber(row.value) + (unit.empty() || unit == "1" ? "" : "&nbsp;" + EscapeHtml(unit));
+    std::string text = ShowNumber(row.value / scale) +
+                       (unit.empty() || unit == "1" ? "" : "&nbsp;" + EscapeHtml(unit));
     if (!std::isnan(row.spread))
-      text += " <span class=\"ci\">± " + ShowNumber(row.spread) + "</span>";
+      text += " <span class=\"ci\">± " + ShowNumber(row.spread / scale) + "</span>";
     return text;
   }
 
@@ -486,12 +501,10 @@ class PageWriter {
 
   std::string TableOne() {
     HtmlTable table({{"mode"},
-                     {"CoM, paper [N/m]", true},
-                     {"CoM, ours [N/m]", true},
-                     {"null space, paper [N·m/rad]", true},
-                     {"ours", true},
-                     {"hands, paper [N/m]", true},
-                     {"ours", true},
+                     {"CoM [N/m]", true},
+                     {"null space [N·m/rad]", true},
+                     {"hands [N/m]", true},
+                     {"ours"},
                      {"verdict"}});
     const auto axes = [](double x, double y, double z) {
       return fmt::format("{:g}, {:g}, {:g}", x, y, z);
@@ -506,13 +519,13 @@ class PageWriter {
           mode.hands ? axes((*mode.hands)[0], (*mode.hands)[1], (*mode.hands)[2]) : "–";
       const bool same = com == three(spec.com) && hands == three(spec.hand[0]) &&
                         mode.null_space == spec.null_stiffness;
+      const std::string ours = three(spec.com) + "; " + fmt::format("{:g}", spec.null_stiffness) +
+                               "; " + three(spec.hand[0]);
       table.Row({EscapeHtml(mode.name),
                  com,
-                 three(spec.com),
                  fmt::format("{:g}", mode.null_space),
-                 fmt::format("{:g}", spec.null_stiffness),
                  hands,
-                 three(spec.hand[0]),
+                 same ? "the same" : ours,
                  Chip(same ? Verdict::kReproduced : Verdict::kNot)});
     }
     return Paragraph(
@@ -578,12 +591,16 @@ class PageWriter {
     }
     columns.push_back({"verdict"});
     HtmlTable table(columns);
+    std::vector<double> values;
+    for (const PaperRow& row : measure.rows) values.push_back(row.value);
+    const double scale = CommonScale(values);
     const auto add = [&](const RowKey& key, const PaperRow* paper) {
       const Estimate ours = Get(measure.experiment, key, measure.metric);
       const bool there = !std::isnan(ours.value);
-      std::vector<std::string> cells = {EscapeHtml(Label(key)),
-                                        paper ? ShowPaper(*paper, "") : "",
-                                        there ? Show(ours) : WhyMissing(key, measure.experiment)};
+      std::vector<std::string> cells = {
+          EscapeHtml(Label(key)),
+          paper ? ShowPaper(*paper, "", scale) : "",
+          there ? Show(Divide(ours, scale)) : WhyMissing(key, measure.experiment)};
       cells.push_back(
           there && paper && !std::isnan(paper->value) ? ShowChange(ours.value / paper->value) : "");
       if (relative) {
@@ -616,7 +633,11 @@ class PageWriter {
       more = true;
       add(key, nullptr);
     }
-    return table.Render(Pretty(measure.where + ": " + measure.label + " [" + measure.unit + "]"));
+    // "1.00·10⁴" without its mantissa
+    const std::string power =
+        scale == 1 ? "" : ShowNumber(scale).substr(std::string("1.00·").size()) + " ";
+    return table.Render(
+        Pretty(measure.where + ": " + measure.label + " [" + power + measure.unit + "]"));
   }
 
   // every metric of the experiment, for the policies that have it
@@ -971,6 +992,12 @@ class PageWriter {
         text += std::isnan(model) ? ", and a static stiffness does not exist (the policy’s loop "
                                     "through its own actions is unstable)"
                                   : ", the static K<sub>s</sub> " + ShowNumber(model);
+        const double radius = Get("hand-load", row, "action_loop_radius").value;
+        if (radius >= 1) {
+          text += fmt::format(
+              "; its feedback of its own previous actions has radius {} and holds nothing still",
+              ShowNumber(radius));
+        }
         if (!std::isnan(damping)) {
           text += fmt::format("; damping at 3 Hz is {} N·s/m{}",
                               ShowNumber(damping),

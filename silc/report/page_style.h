@@ -46,7 +46,7 @@ thead .num{white-space:normal;min-width:5.2rem}
 .answer p{margin:.3rem 0}
 .figs{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.8rem;margin:1rem 0}
 .figs svg{width:100%;height:auto;border:1px solid var(--line);border-radius:10px;display:block}
-.shots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15rem),1fr));gap:.8rem;margin:1.4rem 0}
+.shots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(46%,14rem),1fr));gap:.8rem;margin:1.4rem 0}
 figure{margin:0}
 figure img{width:100%;height:auto;border-radius:10px;display:block}
 figcaption{font-size:.86rem;color:var(--soft);margin:.35rem 0 0}

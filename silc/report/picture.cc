@@ -92,6 +92,10 @@ Image Painter::Draw(const mjData& data, const View& view, const std::vector<Arro
   // MuJoCo's signature is not const; drawing changes nothing in the state
   mjv_updateScene(
       gl.model.get(), const_cast<mjData*>(&data), &option, nullptr, &camera, mjCAT_ALL, &gl.scene);
+  // a robot that walked away takes its sun along: shadows are drawn near the light's place alone
+  for (int i = 0; i < gl.scene.nlight; ++i) {
+    for (int k = 0; k < 2; ++k) gl.scene.lights[i].pos[k] += static_cast<float>(view.look_at_W[k]);
+  }
   for (const Arrow& arrow : arrows) {
     SILC_CHECK(gl.scene.ngeom < gl.scene.maxgeom);
     mjvGeom* geom = &gl.scene.geoms[gl.scene.ngeom++];

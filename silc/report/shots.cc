@@ -31,7 +31,7 @@ std::vector<Arrow> ArrowsOf(const RobotModel& robot, const mjData& data) {
     }
     const bool hand = body == robot.hand_body()[kLeft] || body == robot.hand_body()[kRight];
     // 40 N on a hand and 150 N on the pelvis are both to be seen
-    arrows.push_back({point, force, hand ? 0.009 : 0.004});
+    arrows.push_back({point, force, hand ? 0.009 : 0.006});
   }
   return arrows;
 }
@@ -80,8 +80,9 @@ class Trigger {
     }
     // stepping: the left foot well off the ground
     const int foot = robot.foot_body()[kLeft];
-    if (data.time > 5 && data.xpos[3 * foot + 2] > 0.10) return true;
-    return data.time > 8;
+    // a policy that drifts is still on the pad early on
+    if (data.time > 1.5 && data.xpos[3 * foot + 2] > 0.10) return true;
+    return data.time > 4;
   }
   const std::vector<Arrow>& arrows() const { return arrows_; }
 
