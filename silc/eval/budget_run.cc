@@ -20,6 +20,7 @@ namespace silc {
 namespace {
 
 constexpr double kSeconds = 10;  // [s] observed, after the gait has settled
+constexpr double kQuickSeconds = 2;
 constexpr double kWarmUp = 2;    // [s] of stepping before
 constexpr int kDirections = 64;  // random unit vectors per control step
 const char kFormPanel[] = "quadratic form along the worst of 64 random directions, K₁";
@@ -93,7 +94,8 @@ Trial RunTrial(const RobotModel& robot,
   BodyJacobians body;
   ContactModeTracker tracker = MakeContactTracker(robot);
 
-  const int steps = static_cast<int>(std::lround((kWarmUp + kSeconds) / loop.period()));
+  const double seconds = options.quick ? kQuickSeconds : kSeconds;
+  const int steps = static_cast<int>(std::lround((kWarmUp + seconds) / loop.period()));
   for (int step = 0; step < steps; ++step) {
     loop.TrackContacts(&tracker);
     if (arms) loop.SetReference(arms->Next(loop.period()));
@@ -307,7 +309,7 @@ ExperimentResult RunBudget(const Policy& policy,
               "budget",
               kTime,
               "worst eigenvalue [1]",
-              {0, kSeconds},
+              {0, options.quick ? kQuickSeconds : kSeconds},
               {1, 1},
               Curve::Style::kDashed};
   limit.shared = limit.log_y = true;
@@ -324,13 +326,13 @@ ExperimentResult RunBudget(const Policy& policy,
       result.spans.push_back({kWorstPanel, label, s.time, next});
     }
   }
-  result.settings = {
-      {"observed",
-       fmt::format("{:g} s of stepping in place per trial, every control step", kSeconds)},
-      {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
-      {"random directions", std::to_string(kDirections) + " per control step"},
-      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
-      {"trials per seed", std::to_string(options.episodes)}};
+  result.settings = {{"observed",
+                      fmt::format("{:g} s of stepping in place per trial, every control step",
+                                  options.quick ? kQuickSeconds : kSeconds)},
+                     {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
+                     {"random directions", std::to_string(kDirections) + " per control step"},
+                     {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
+                     {"trials per seed", std::to_string(options.episodes)}};
   return result;
 }
 

@@ -86,6 +86,10 @@ struct ExperimentOptions {
   int observe_every = 10;     // control steps between observations of the stiffness; 0: none
   bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
 
+  /// A rougher, shorter version of experiments that take long (`frequency`: three frequencies;
+  /// `budget`: 2 s): for a first look and for tests.
+  bool quick = false;
+
   /// Called after every control step of the first trial of the first seed, with the scene as it
   /// stands: for pictures. Called by every experiment but `walk` and `stand`.
   std::function<void(const RobotModel&, const mjData&)> watch;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "silc/base/error.h"
+#include "silc/eval/experiment_plot.h"
+#include "silc/eval/experiments.h"
+#include "silc/eval/trial.h"
+#include "silc/lqr/stand_policy.h"
+
+namespace silc {
+namespace {
+
+// The regulator of silc/lqr on the G1: a policy that stands and whose every derivative is known.
+const Policy& Stand() {
+  static const Policy policy = [] {
+    const RobotModel robot = RobotModel::Load("g1");
+    const StandPolicy stand = DesignStandPolicy(robot);
+    return Policy(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
+                  stand.layout,
+                  {robot.spec().joints, robot.spec().StandingPose().q});
+  }();
+  return policy;
+}
+
+ExperimentOptions Options(int episodes) {
+  ExperimentOptions options;
+  options.episodes = episodes;
+  options.quick = true;
+  return options;
+}
+
+ExperimentResult Sample() {
+  ExperimentResult r;
+  r.experiment = "walk";
+  r.policy = "policies/a \"quoted\" name.onnx";
+  r.policy_hash = "00ff";
+  r.layout = "g1_loco";
+  r.robot = "g1";
+  r.mode = "compliance";
+  r.seeds = {1, 18446744073709551615ull};
+  r.settings = {{"force", "−150 N"}};
+  r.metrics = {{"a", "label", "1/s³", 0.1, 1.0 / 3, HUGE_VAL, 7, {1e-300, NAN, -HUGE_VAL}}, {"b"}};
+  r.curves = {{"panel",
+               "label",
+               "time [s]",
+               "y [m]",
+               {0, 0.1},
+               {NAN, 2},
+               Curve::Style::kDotted,
+               true,
+               true}};
+  r.spans = {{"panel", "push", 0, 0.05}};
+  r.notes = {"the robot fell in 3 of 20"};
+  r.trials = 20;
+  r.falls = 3;
+  return r;
+}
+
+TEST(ExperimentResult, ComesBackFromJsonAsItWas) {
+  const ExperimentResult r = Sample();
+  const std::string text = ToJson(r);
+  const ExperimentResult back = FromJson(text, "text");
+  EXPECT_EQ(ToJson(back), text);
+  ASSERT_EQ(back.metrics.size(), 2u);
+  EXPECT_EQ(back.metrics[0].low, 1.0 / 3);
+  EXPECT_EQ(back.metrics[0].high, HUGE_VAL);
+  EXPECT_TRUE(std::isnan(back.metrics[0].samples[1]));
+  EXPECT_TRUE(std::isnan(back.metrics[1].value));
+  EXPECT_EQ(back.seeds[1], 18446744073709551615ull);
+  EXPECT_EQ(back.curves[0].style, Curve::Style::kDotted);
+  EXPECT_TRUE(back.curves[0].shared && back.curves[0].log_x && !back.curves[0].log_y);
+  EXPECT_EQ(back.falls, 3);
+  EXPECT_EQ(ToJson(FromJson(ToJson(r, 2), "text")), text);
+}
+
+TEST(ExperimentResult, TextThatIsNoResultIsRefusedWithItsPlace) {
+  std::string cut = ToJson(Sample());
+  cut.resize(cut.size() / 2);
+  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"), cut}) {
+    try {
+      FromJson(text, "results/x.json");
+      FAIL() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("results/x.json: ", 0), 0u) << error.what();
+    }
+  }
+}
+
+TEST(Experiments, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Experiment& experiment : Experiments()) {
+    EXPECT_TRUE(names.insert(experiment.name).second) << experiment.name;
+    EXPECT_FALSE(experiment.what.empty() || experiment.headline.empty());
+    EXPECT_GT(experiment.episodes, 0);
+  }
+  EXPECT_EQ(&FindExperiment("hand-load"), &Experiments()[1]);
+  try {
+    FindExperiment("hand-lode");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("hand-load"), std::string::npos) << error.what();
+  }
+}
+
+// Same seed, same bytes, at any number of threads; another seed is another experiment.
+TEST(Experiments, AreAFunctionOfTheirSeed) {
+  ExperimentOptions options = Options(2);
+  const std::string one = ToJson(RunComImpulse(Stand(), options, {}));
+  options.threads = 2;
+  EXPECT_EQ(ToJson(RunComImpulse(Stand(), options, {})), one);
+  options.seeds = {2};
+  EXPECT_NE(ToJson(RunComImpulse(Stand(), options, {})), one);
+}
+
+// A regulator that cannot step, told to step on foam with one foot raised, or pushed hard, may
+// fall: the result must say so and hold no numbers of robots that are not there.
+TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
+  const RobotModel robot = RobotModel::Load("g1");
+  StandPolicy stand = DesignStandPolicy(robot);
+  MlpLayer& layer = stand.network.branches[0][0];
+  std::fill(layer.weight.begin(), layer.weight.end(), 0.0f);  // servos alone: it falls
+  const Policy falls(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
+                     stand.layout,
+                     {robot.spec().joints, robot.spec().StandingPose().q});
+  for (const char* name : {"com-impulse", "hand-load", "hand-impact", "foam-step", "frequency"}) {
+    const ExperimentResult r = FindExperiment(name).run(falls, Options(1), {});
+    EXPECT_EQ(r.trials, 1) << name;
+    EXPECT_EQ(r.falls, 1) << name;
+    EXPECT_EQ(r.Value("survival"), 0) << name;
+    ASSERT_FALSE(r.notes.empty()) << name;
+    EXPECT_NE(r.notes[0].find("fell"), std::string::npos) << r.notes[0];
+    for (const std::string& metric : FindExperiment(name).headline) {
+      if (metric == "survival") continue;
+      EXPECT_TRUE(std::isnan(r.Value(metric))) << name << " " << metric;
+    }
+    EXPECT_FALSE(RenderSvg(FigureOf({&r}, {"falls"})).empty());
+  }
+}
+
+// Three ways to the hand's stiffness that share no code: a load put on at once, ramps against a
+// twin, and the derivatives of policy and contact (K_s with gravity).
+TEST(HandLoad, StepRampsAndModelAgree) {
+  ExperimentOptions options = Options(1);
+  options.mode = "soft-hand";
+  const ExperimentResult r = RunHandLoad(Stand(), options, {});
+  ASSERT_EQ(r.falls, 0);
+  const double measured = r.Value("measured_z"), model = r.Value("static_gravity_z");
+  EXPECT_NEAR(measured, model, 0.05 * model);  // ±10 N bend the arm by some per cent
+  // −40 N move the hand by a quarter of a metre: the arm's geometry is not linear there
+  EXPECT_NEAR(r.Value("step_stiffness_z"), model, 0.3 * model);
+  EXPECT_EQ(r.Value("spec_z"), 200);
+  EXPECT_NEAR(r.Value("measured_over_spec_z"), measured / 200, 1e-9);
+}
+
+// (S4) with the joints' inertia against a shaker in MuJoCo, at the hand and the centre of mass.
+TEST(Frequency, TheShakerFeelsWhatTheModelSays) {
+  const ExperimentResult r = RunFrequency(Stand(), Options(1), {});
+  ASSERT_EQ(r.falls, 0);
+  // MuJoCo's servo is sampled every 5 ms and its soles give a little: per cent, not tenths
+  for (const char* point : {"hand_x", "hand_y", "hand_z", "com_x", "com_y"}) {
+    EXPECT_LT(r.Value(std::string(point) + "_error"), 10) << point;
+    EXPECT_LT(r.Value(std::string(point) + "_residual"), 10) << point;
+  }
+}
+
+// The rope is slack until the weight has fallen 0.2 m, and in the end carries m g.
+TEST(HandImpact, TheRopeCarriesTheWeightInTheEnd) {
+  const ExperimentResult r = RunHandImpact(Stand(), Options(1), {});
+  ASSERT_EQ(r.falls, 0);
+  EXPECT_NEAR(r.Value("final_pull"), 2.5 * 9.81, 0.1);
+  EXPECT_GT(r.Value("peak_pull"), 3 * 2.5 * 9.81);
+  EXPECT_GT(r.Value("peak_excursion_z"), r.Value("sag_z"));
+  // at rest until then: √(2·0.2/9.81) = 0.202 s
+  const Curve& z = r.curves[0];
+  for (std::size_t k = 0; k < z.x.size() && z.x[k] < 0.19; ++k) EXPECT_LT(std::abs(z.y[k]), 2e-3);
+}
+
+TEST(Budget, AStaticPolicysStiffnessIsHeldAgainstTheBudget) {
+  ExperimentOptions options = Options(1);
+  options.mode = "hard-nullspace";
+  const ExperimentResult r = RunBudget(Stand(), options, {});
+  ASSERT_EQ(r.falls, 0);
+  EXPECT_EQ(r.Value("sound_share"), 100);
+  // random directions are an average over directions, the eigenvalue is the worst of them
+  EXPECT_GE(r.Value("worst_moments_one_step"), r.Value("form_moments_one_step"));
+  EXPECT_GE(r.Value("worst_static_p99"), 0.0);
+}
+
+TEST(PoolMetrics, IsTheMeanOfPoliciesWithTheirSpread) {
+  const Metric a = MeanMetric("m", "m", "W", {1, 2, 3}),
+               b = MeanMetric("m", "m", "W", {11, 12, 13});
+  const Metric pooled = PoolMetrics({&a, &b});
+  EXPECT_DOUBLE_EQ(pooled.value, 7);
+  EXPECT_EQ(pooled.n, 6);
+  EXPECT_LT(pooled.low, 3.1);  // both draws the first policy: a quarter of the time
+  EXPECT_GT(pooled.high, 10.9);
+  EXPECT_EQ(pooled.unit, "W");
+}
+
+TEST(StiffnessMetric, IsTheReciprocalOfTheMeanCompliance) {
+  const Metric m = StiffnessMetric("k", "k", {100, 300});
+  EXPECT_DOUBLE_EQ(m.value, 150);
+  // through infinity there is no interval
+  EXPECT_TRUE(std::isnan(StiffnessMetric("k", "k", {-2000, 1000, 3000}).low));
+}
+
+TEST(MedianMetric, KeepsInfinity) {
+  const Metric m = MedianMetric("t", "t", "s", {1, HUGE_VAL, HUGE_VAL, NAN});
+  EXPECT_EQ(m.n, 3);
+  EXPECT_EQ(m.value, HUGE_VAL);
+}
+
+}  // namespace
+}  // namespace silc

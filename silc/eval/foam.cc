@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/eval/foam.h"
 
+#include <Eigen/Geometry>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -40,9 +41,7 @@ void Foam::Apply(double dt, mjData* data) {
                           data->geom_xpos[3 * point.geom + 2]);
     const Vector3d p_W = centre - Vector3d(0, 0, radius);
     const double depth = options_.thickness - p_W.z();
-    const bool over = (p_W.head<2>().array() >= options_.low.array()).all() &&
-                      (p_W.head<2>().array() <= options_.high.array()).all();
-    if (!over || depth <= 0) {
+    if (!options_.under[point.foot] || depth <= 0) {
       point.touching = false;
       continue;
     }

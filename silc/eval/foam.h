@@ -9,8 +9,8 @@
 
 namespace silc {
 
-/// A soft pad on the floor, as a bed of independent springs and dampers (Winkler 1867) under the
-/// points a sole stands on. Each point carries a share of the sole's area:
+/// A soft pad under a foot wherever it steps, as a bed of independent springs and dampers (Winkler
+/// 1867) under the points a sole stands on. Each point carries a share of the sole's area:
 ///
 ///     f_z = k δ + c δ̇ ≥ 0,   k = E A / (points · thickness)          δ  compression        [m]
 ///     f_t = −k_t s − c_t ṡ,  |f_t| ≤ μ f_z                           s  stretch since the point
@@ -24,7 +24,7 @@ struct FoamOptions {
   double shear_share = 1.0 / 3;  // [1] of the normal stiffness: G/E of a foam with Poisson's ratio
                                  // near 0.5; softer foams have more
   double friction = 0.6;         // [1] the soles' own
-  Eigen::Vector2d low = {-1, 0}, high = {1, 1};  // [m] the pad's corners on the floor
+  std::array<bool, 2> under = {true, false};  // left, right: the feet that step on it
 };
 
 class Foam {

@@ -21,14 +21,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kGyroPanel[] = "angular velocity of the pelvis, y";
 const char kAccPanel[] = "acceleration of the pelvis, x";
 
-FoamOptions PadOptions() {
-  FoamOptions pad;
-  // everything left of the robot: the left foot stands on it however far it drifts along
-  pad.low = {-5, 0.02};
-  pad.high = {5, 5};
-  return pad;
-}
-
 void AddScene(const std::string& imu_site, mjSpec* spec) {
   const auto sensor = [&](mjtSensor type, const char* name) {
     mjsSensor* s = mjs_addSensor(spec);
@@ -40,7 +32,7 @@ void AddScene(const std::string& imu_site, mjSpec* spec) {
   sensor(mjSENS_GYRO, "experiment_gyro");
   sensor(mjSENS_ACCELEROMETER, "experiment_acc");
   // for pictures; the forces are Foam's
-  const FoamOptions pad = PadOptions();
+  const FoamOptions pad;
   mjsGeom* geom = mjs_addGeom(mjs_findBody(spec, "world"), nullptr);
   geom->type = mjGEOM_BOX;
   geom->contype = geom->conaffinity = 0;
@@ -48,7 +40,7 @@ void AddScene(const std::string& imu_site, mjSpec* spec) {
   geom->size[1] = 0.15;
   geom->size[2] = pad.thickness / 2;
   geom->pos[0] = 0.05;
-  geom->pos[1] = pad.low.y() + 0.15;
+  geom->pos[1] = 0.17;  // its edge between the feet
   geom->pos[2] = pad.thickness / 2;
   geom->rgba[0] = 0.2f, geom->rgba[1] = 0.55f, geom->rgba[2] = 0.75f, geom->rgba[3] = 0.8f;
 }
@@ -97,8 +89,8 @@ Trial RunTrial(const RobotModel& robot,
   ClosedLoop loop = MakeLoop(robot, policy, StepCommand(policy), draw);
   const mjModel* model = robot.model();
   mjData* data = loop.data();
-  Foam foam(robot, PadOptions());
-  RaiseLeftFoot(robot, PadOptions().thickness, data);
+  Foam foam(robot, FoamOptions());
+  RaiseLeftFoot(robot, FoamOptions().thickness, data);
   const double* gyro =
       data->sensordata + model->sensor_adr[mj_name2id(model, mjOBJ_SENSOR, "experiment_gyro")];
   const double* acc =
@@ -166,8 +158,8 @@ ExperimentResult RunFoamStep(const Policy& policy,
   std::vector<LoopStatus> ends;
   for (const Trial& t : trials) ends.push_back(t.end);
   AddSurvival(ends, &result);
-  const Foam foam(robot, PadOptions());
-  const FoamOptions pad = PadOptions();
+  const Foam foam(robot, FoamOptions());
+  const FoamOptions pad;
   result.settings = {
       {"pad",
        fmt::format("{:g} mm, E = {:g} kPa, loss factor {:g} at {:g} Hz, friction {:g}",

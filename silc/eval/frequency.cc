@@ -24,8 +24,9 @@ using Eigen::Vector3d;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // [Hz] evenly on a logarithmic axis, to just under the policy's Nyquist frequency of 25 Hz
 const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 20, 24};
-constexpr double kTransient = 4;  // [s] shaken before it is measured
-constexpr double kMeasured = 4;   // [s] at least, in whole cycles of all frequencies
+const std::vector<double> kQuickHz = {1, 3, 10};
+constexpr double kTransient = 3;  // [s] shaken before it is measured
+constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
 struct Point {
   const char *name, *label;
@@ -51,16 +52,41 @@ struct Response {
   double residual = kNan;         // [1] share of the motion that is no sine of that frequency
 };
 
-// From a copy of the settled loop, and a twin that is left alone.
-Response Shaken(const ClosedLoop& settled, const Point& point, double hz) {
-  ClosedLoop loop(settled), twin(settled);
+double Duration(double hz, double period) {
+  const double cycles = std::ceil(kMeasured * hz);
+  return std::ceil((kTransient + cycles / hz) / period) * period;
+}
+
+/// Where the points of a robot that is left alone are, step by step.
+struct Twin {
+  LoopStatus end = LoopStatus::kRunning;
+  std::vector<Vector3d> hand, com;
+  const std::vector<Vector3d>& at(Push::Point point) const {
+    return point == Push::Point::kCom ? com : hand;
+  }
+};
+Twin LeaveAlone(const ClosedLoop& settled, double seconds) {
+  Twin twin;
+  ClosedLoop loop(settled);
+  loop.SetHooks({}, [&] {
+    twin.hand.push_back(Position(loop, Push::Point::kLeftHand));
+    twin.com.push_back(Position(loop, Push::Point::kCom));
+  });
+  twin.end = RunFor(&loop, seconds);
+  return twin;
+}
+
+// From a copy of the settled loop, against its twin.
+Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point, double hz) {
+  ClosedLoop loop(settled);
   const double omega = 2 * std::numbers::pi * hz, start = loop.time();
   const double step = loop.robot().model()->opt.timestep;
-  std::vector<double> time, force, moved, still;
+  std::vector<double> time, moved;
   loop.SetHooks(
       [&] {
-        // held over the step, so its phase is that of the step's middle
-        const double f = point.force * std::sin(omega * (loop.time() + step / 2 - start));
+        // MuJoCo's integrator takes a step's force for the second difference of positions about the
+        // step's beginning: phases are counted from there
+        const double f = point.force * std::sin(omega * (loop.time() - start));
         loop.SetPush({point.point, f * Vector3d::Unit(point.axis)});
       },
       [&] {
@@ -68,11 +94,7 @@ Response Shaken(const ClosedLoop& settled, const Point& point, double hz) {
         time.push_back(loop.time() - step - start);
         moved.push_back(Position(loop, point.point)[point.axis]);
       });
-  twin.SetHooks({}, [&] { still.push_back(Position(twin, point.point)[point.axis]); });
-  const double cycles = std::ceil(kMeasured * hz);
-  const double total = std::ceil((kTransient + cycles / hz) / loop.period()) * loop.period();
-  if (RunFor(&loop, total) != LoopStatus::kRunning) return {};
-  if (RunFor(&twin, total) != LoopStatus::kRunning) return {};
+  if (RunFor(&loop, Duration(hz, loop.period())) != LoopStatus::kRunning) return {};
 
   // least squares of a sine, a cosine, an offset and a drift, over the last part
   std::vector<int> rows;
@@ -84,14 +106,19 @@ Response Shaken(const ClosedLoop& settled, const Point& point, double hz) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const double t = time[rows[r]];
     A.row(r) << std::sin(omega * t), std::cos(omega * t), 1, t;
-    b[r] = moved[rows[r]] - still[rows[r]];
+    b[r] = moved[rows[r]] - twin.at(point.point)[rows[r]][point.axis];
   }
   const Eigen::VectorXd x = A.colPivHouseholderQr().solve(b);
   Response response;
   // F sin ωt = Im(F e^{jωt}), x = Im((x₀ + j x₁) e^{jωt})
   response.stiffness = point.force / Complex(x[0], x[1]);
-  const double noise = (b - A * x).squaredNorm();
-  const double wave = (A.leftCols<2>() * x.head<2>()).squaredNorm();
+  double noise = 0, wave = 0;
+  for (Eigen::Index r = 0; r < A.rows(); ++r) {
+    const double sine = A(r, 0) * x[0] + A(r, 1) * x[1];
+    const double off = b[r] - sine - x[2] - A(r, 3) * x[3];
+    noise += off * off;
+    wave += sine * sine;
+  }
   response.residual = std::sqrt(noise / (noise + wave));
   return response;
 }
@@ -145,18 +172,21 @@ class Prediction {
     if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
       return {kNan, kNan};
     }
-    MatrixXcd D = K;
-    D += (H_ - omega * omega * inertia_).cast<Complex>();
-    D += Complex(0, omega) * damping_.cast<Complex>();
+    // (A + jB)(x + jy) = Jᵀ as real equations, twice as many
+    const int n = static_cast<int>(H_.rows());
+    MatrixXd N = MatrixXd::Identity(n, n);
+    if (contact_.closed) N = contact_.N;
     const Jacobian3& J3 = point.point == Push::Point::kCom ? contact_.com : contact_.hand[kLeft];
-    MatrixXd J = J3.row(point.axis);
-    if (contact_.closed) {
-      const MatrixXd N = contact_.N;
-      D = (N.transpose() * D * N).eval();
-      J = (J * N).eval();
-    }
-    const MatrixXcd motion = D.partialPivLu().solve(J.transpose().cast<Complex>());
-    return 1.0 / (J.cast<Complex>() * motion)(0, 0);
+    const Eigen::VectorXd J = N.transpose() * J3.row(point.axis).transpose();
+    const MatrixXd A = N.transpose() * (K.real() + H_ - omega * omega * inertia_) * N;
+    const MatrixXd B = N.transpose() * (K.imag() + omega * damping_) * N;
+    const Eigen::Index z = J.size();
+    MatrixXd both(2 * z, 2 * z);
+    both << A, -B, B, A;
+    Eigen::VectorXd right = Eigen::VectorXd::Zero(2 * z);
+    right.head(z) = J;
+    const Eigen::VectorXd motion = both.partialPivLu().solve(right);
+    return 1.0 / Complex(J.dot(motion.head(z)), J.dot(motion.tail(z)));
   }
 
  private:
@@ -186,8 +216,9 @@ ExperimentResult RunFrequency(const Policy& policy,
   std::vector<Trial> trials(trials_count);
   std::vector<ClosedLoop> settled;
   settled.reserve(trials_count);
+  std::vector<Twin> twins(trials_count);
   std::vector<double> hz;
-  for (const double f : kHz) {
+  for (const double f : options.quick ? kQuickHz : kHz) {
     if (f < 0.5 / policy.layout().control_dt) hz.push_back(f);
   }
   // every robot stands first; then each shaking starts from its copy
@@ -202,6 +233,9 @@ ExperimentResult RunFrequency(const Policy& policy,
     trials[k].mode = tracker.mode();
     trials[k].measured.assign(kPoints.size(), std::vector<Response>(hz.size()));
     trials[k].model.assign(kPoints.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
+    if (trials[k].end != LoopStatus::kRunning) continue;
+    twins[k] = LeaveAlone(settled[k], Duration(hz.front(), settled[k].period()));
+    trials[k].end = twins[k].end;
     if (trials[k].end != LoopStatus::kRunning) continue;
     const Prediction prediction(settled[k], trials[k].mode);
     trials[k].predicted = prediction.known();
@@ -220,7 +254,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     const int k = job / per_trial, p = job % per_trial / static_cast<int>(hz.size()),
               f = job % static_cast<int>(hz.size());
     if (trials[k].end != LoopStatus::kRunning) return;
-    trials[k].measured[p][f] = Shaken(settled[k], kPoints[p], hz[f]);
+    trials[k].measured[p][f] = Shaken(settled[k], twins[k], kPoints[p], hz[f]);
   });
 
   ExperimentResult result;

@@ -14,11 +14,12 @@
 namespace silc {
 namespace {
 
-constexpr double kMass = 2.5;    // [kg] the paper's
-constexpr double kRope = 0.3;    // [m] its length; slack when shorter
-constexpr double kDrop = 0.2;    // [m] released this much above where the rope is taut
-constexpr double kStep = 0.001;  // [s] physics; 5 ms would put 100 Hz at the Nyquist frequency
-constexpr double kAfter = 8;     // [s] watched from the release
+constexpr double kMass = 2.5;     // [kg] the paper's
+constexpr double kRadius = 0.05;  // [m] of the weight, a ball
+constexpr double kRope = 0.3;     // [m] its length; slack when shorter
+constexpr double kDrop = 0.2;     // [m] released this much above where the rope is taut
+constexpr double kStep = 0.001;   // [s] physics; 5 ms would put 100 Hz at the Nyquist frequency
+constexpr double kAfter = 8;      // [s] watched from the release
 constexpr double kBandLow = 5, kBandHigh = 100;  // [Hz] the paper's
 /// [s] time constant of the rope's length limit, critically damped: a rope that stops 2 m/s within
 /// some 5 mm, without ringing of its own
@@ -33,10 +34,13 @@ void AddWeight(const std::string& hand_site, bool visible, mjSpec* spec) {
   mjs_setName(body->element, kWeight);
   body->pos[2] = 5;  // out of the way until it is put in place
   mjs_addFreeJoint(body);
+  // given, because robots' files may switch off what follows from shapes
+  body->mass = kMass;
+  for (double& inertia : body->inertia) inertia = 0.4 * kMass * kRadius * kRadius;
+  body->explicitinertial = true;
   mjsGeom* geom = mjs_addGeom(body, nullptr);
   geom->type = mjGEOM_SPHERE;
-  geom->size[0] = 0.05;
-  geom->mass = kMass;
+  geom->size[0] = kRadius;
   geom->contype = geom->conaffinity = 0;  // it hangs free: touching a leg is no part of this
   geom->rgba[0] = 0.85f, geom->rgba[1] = 0.33f, geom->rgba[2] = 0.1f, geom->rgba[3] = 1;
   mjsSite* site = mjs_addSite(body, nullptr);
@@ -57,7 +61,7 @@ void AddWeight(const std::string& hand_site, bool visible, mjSpec* spec) {
 struct Trial {
   LoopStatus end = LoopStatus::kRunning;
   double settling5 = kNan, settling2 = kNan, band_z = kNan, band_all = kNan, peak = kNan,
-         sag = kNan, sway_band = kNan, pull = kNan;
+         sag = kNan, sway_band = kNan, pull = kNan, final_pull = kNan;
   std::vector<double> time, z;
   PowerSpectrum spectrum;
 };
@@ -133,6 +137,10 @@ Trial RunTrial(const RobotModel& robot,
   trial.sag = -two.final;
   trial.peak = -*std::min_element(z.begin(), z.end());
   trial.pull = *std::max_element(pull.begin(), pull.end());
+  trial.final_pull = 0;
+  for (std::size_t k = pull.size() - second; k < pull.size(); ++k) {
+    trial.final_pull += pull[k] / double(second);
+  }
   trial.band_all = 0;
   for (int axis = 0; axis < 3; ++axis) {
     const PowerSpectrum spectrum =
@@ -179,7 +187,8 @@ ExperimentResult RunHandImpact(const Policy& policy,
       MeanMetric("band_power_before_z", "5–100 Hz, z, before", "m²", samples(&Trial::sway_band)),
       MeanMetric("peak_excursion_z", "peak excursion, −z", "m", samples(&Trial::peak)),
       MeanMetric("sag_z", "sag under the weight", "m", samples(&Trial::sag)),
-      MeanMetric("peak_pull", "largest pull of the rope", "N", samples(&Trial::pull))};
+      MeanMetric("peak_pull", "largest pull of the rope", "N", samples(&Trial::pull)),
+      MeanMetric("final_pull", "pull over the last second", "N", samples(&Trial::final_pull))};
   std::vector<LoopStatus> ends;
   int restless = 0;
   for (const Trial& t : trials) {

@@ -149,6 +149,27 @@ Metric MedianMetric(std::string name,
   return metric;
 }
 
+Metric StiffnessMetric(std::string name, std::string label, const std::vector<double>& samples) {
+  Metric metric{std::move(name), std::move(label), "N/m"};
+  metric.samples = samples;
+  std::vector<double> compliance;
+  for (const double s : samples) {
+    if (!std::isnan(s)) compliance.push_back(1 / s);
+  }
+  metric.n = static_cast<int>(compliance.size());
+  if (compliance.empty()) return metric;
+  double mean = 0;
+  for (const double c : compliance) mean += c / static_cast<double>(compliance.size());
+  metric.value = 1 / mean;
+  const Interval interval = BootstrapMean(compliance);
+  // of one sign, or there is no interval: it would reach through infinity
+  if (interval.low * interval.high > 0) {
+    metric.low = 1 / interval.high;
+    metric.high = 1 / interval.low;
+  }
+  return metric;
+}
+
 Metric ShareMetric(std::string name, std::string label, int k, int n) {
   Metric metric{std::move(name), std::move(label), "%"};
   metric.n = n;

@@ -61,6 +61,10 @@ Metric MedianMetric(std::string name,
                     std::string label,
                     std::string unit,
                     const std::vector<double>& samples);
+/// 1/mean(1/s): for stiffnesses, whose reciprocals, the compliances, are what was measured. A
+/// policy that leans against a push has negative ones, and one near the change of sign has huge
+/// ones, over which a plain mean means nothing.
+Metric StiffnessMetric(std::string name, std::string label, const std::vector<double>& samples);
 /// A share of trials, with Wilson's interval.
 Metric ShareMetric(std::string name, std::string label, int k, int n);
 
