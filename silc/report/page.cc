@@ -236,6 +236,13 @@ class PageWriter {
 
   std::string WhyMissing(const RowKey& row, const std::string& experiment) const {
     if (!Has(row)) return kNotTrained;
+    const std::vector<const ExperimentResult*> results = Results(experiment, row);
+    if (!results.empty()) {
+      const bool fell = std::all_of(results.begin(), results.end(), [](const ExperimentResult* r) {
+        return r->trials > 0 && r->falls == r->trials;
+      });
+      return fell ? "none: it fell" : "no value";
+    }
     for (const ShelfPolicy& policy : data_.shelf) {
       const auto at = data_.failures.find(RunKey(experiment, policy.path));
       if (policy.row == row && at != data_.failures.end()) return "failed";
@@ -745,8 +752,7 @@ class PageWriter {
       std::vector<std::string> cells = {EscapeHtml(Label(row))};
       for (const Wanted& w : wanted) {
         const Estimate value = Get(w.experiment, row, w.metric);
-        const bool run = !Results(w.experiment, row).empty();
-        cells.push_back(run ? Show(value) : WhyMissing(row, w.experiment));
+        cells.push_back(std::isnan(value.value) ? WhyMissing(row, w.experiment) : Show(value));
       }
       table.Row(std::move(cells));
     }

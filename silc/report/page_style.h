@@ -44,7 +44,7 @@ thead .num{white-space:normal;min-width:5.2rem}
 .no{background:var(--no-b);color:var(--no)}.open{background:var(--open-b);color:var(--soft)}
 .answer{border-left:4px solid var(--accent);background:var(--band);padding:.7rem 1rem;border-radius:0 8px 8px 0;max-width:46rem;margin:.8rem 0}
 .answer p{margin:.3rem 0}
-.figs{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.8rem;margin:1rem 0}
+.figs{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));gap:.8rem;margin:1rem 0}
 .figs svg{width:100%;height:auto;border:1px solid var(--line);border-radius:10px;display:block}
 .shots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(46%,14rem),1fr));gap:.8rem;margin:1.4rem 0}
 figure{margin:0}

@@ -78,10 +78,10 @@ class Trigger {
       if (begin_ < 0 && RopeIsTaut(data)) begin_ = data.time;
       return begin_ >= 0 && data.time - begin_ > 0.10;
     }
-    // stepping: the left foot well off the ground
-    const int foot = robot.foot_body()[kLeft];
-    // a policy that drifts is still on the pad early on
-    if (data.time > 1.5 && data.xpos[3 * foot + 2] > 0.10) return true;
+    // stepping: a foot well off the ground, on foam the one beside it; a policy that drifts is
+    // still on the pad early on
+    const int foot = robot.foot_body()[experiment_ == "foam-step" ? kRight : kLeft];
+    if (data.time > 0.8 && data.xpos[3 * foot + 2] > 0.10) return true;
     return data.time > 4;
   }
   const std::vector<Arrow>& arrows() const { return arrows_; }
