@@ -113,12 +113,12 @@ ExperimentResult RunComImpulse(const Policy& policy,
     stepped += t.end == LoopStatus::kRunning && t.stepped;
   }
   result.metrics.push_back(ShareMetric("stepped", "took a step", stepped, lasted));
+  const Trial& shown = trials[FirstLasting(ends)];
   AddSurvival(ends, &result);
   result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},
                      {"duration", fmt::format("{:g} s", kDuration)},
                      {"trials per seed", std::to_string(options.episodes)}};
-  Curve curve{
-      kPanel, "", "time after the push began [s]", "x − rest [m]", trials[0].time, trials[0].x};
+  Curve curve{kPanel, "", "time after the push began [s]", "x − rest [m]", shown.time, shown.x};
   Thin(&curve.x, &curve.y);
   result.curves.push_back(std::move(curve));
   result.spans.push_back({kPanel, "push", 0, kDuration});

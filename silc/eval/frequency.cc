@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -204,7 +205,17 @@ struct Trial {
   bool predicted = false;
   std::vector<std::vector<Response>> measured;  // [point][frequency]
   std::vector<std::vector<Complex>> model;
+  std::vector<std::vector<Complex>> fine;  // along FineGrid(): for the curves
 };
+
+std::vector<double> FineGrid(const std::vector<double>& hz) {
+  constexpr int kGrid = 61;
+  std::vector<double> grid;
+  for (int i = 0; i < kGrid; ++i) {
+    grid.push_back(hz.front() * std::pow(hz.back() / hz.front(), i / (kGrid - 1.0)));
+  }
+  return grid;
+}
 
 }  // namespace
 
@@ -234,7 +245,9 @@ ExperimentResult RunFrequency(const Policy& policy,
     trials[k].measured.assign(kPoints.size(), std::vector<Response>(hz.size()));
     trials[k].model.assign(kPoints.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
     if (trials[k].end != LoopStatus::kRunning) continue;
-    twins[k] = LeaveAlone(settled[k], Duration(hz.front(), settled[k].period()));
+    double longest = 0;
+    for (const double f : hz) longest = std::max(longest, Duration(f, settled[k].period()));
+    twins[k] = LeaveAlone(settled[k], longest);
     trials[k].end = twins[k].end;
     if (trials[k].end != LoopStatus::kRunning) continue;
     const Prediction prediction(settled[k], trials[k].mode);
@@ -243,6 +256,11 @@ ExperimentResult RunFrequency(const Policy& policy,
     for (std::size_t p = 0; p < kPoints.size(); ++p) {
       for (std::size_t f = 0; f < hz.size(); ++f) {
         trials[k].model[p][f] = prediction.Stiffness(kPoints[p], hz[f]);
+      }
+      if (k > 0) continue;
+      trials[k].fine.emplace_back();
+      for (const double f : FineGrid(hz)) {
+        trials[k].fine.back().push_back(prediction.Stiffness(kPoints[p], f));
       }
     }
   }
@@ -325,11 +343,20 @@ ExperimentResult RunFrequency(const Policy& policy,
     re_model.style = im_model.style = Curve::Style::kSolid;
     re_model.label = im_model.label = "(S4)";
     for (std::size_t f = 0; f < hz.size(); ++f) {
-      const double omega = 2 * std::numbers::pi * hz[f];
-      re.y.push_back(trials[0].measured[p][f].stiffness.real());
-      im.y.push_back(trials[0].measured[p][f].stiffness.imag() / omega);
-      re_model.y.push_back(trials[0].model[p][f].real());
-      im_model.y.push_back(trials[0].model[p][f].imag() / omega);
+      const Complex k = trials[0].measured[p][f].stiffness;
+      re.y.push_back(k.real());
+      im.y.push_back(k.imag() / (2 * std::numbers::pi * hz[f]));
+    }
+    if (p < trials[0].fine.size()) {
+      re_model.x = im_model.x = FineGrid(hz);
+      for (std::size_t f = 0; f < re_model.x.size(); ++f) {
+        const Complex k = trials[0].fine[p][f];
+        re_model.y.push_back(k.real());
+        im_model.y.push_back(k.imag() / (2 * std::numbers::pi * re_model.x[f]));
+      }
+    } else {
+      re_model.x.clear();
+      im_model.x.clear();
     }
     for (const Curve& curve : {re, re_model, im, im_model}) result.curves.push_back(curve);
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr double kLoad = -40;  // [N] along z of W, at the left hand
 constexpr double kHold = 5;    // [s] the load stays on
 constexpr double kWindow = 2;  // [s] at the end over which displacement is averaged
-const std::vector<double> kRamps = {10, 20, 40};  // [N]
+const std::vector<double> kRamps = {2, 10, 20, 40};  // [N] the smallest is for the linear model
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kStepPanel[] = "left hand, z, under −40 N";
 const char* kAxes[] = {"x", "y", "z"};
@@ -128,6 +128,8 @@ ExperimentResult RunHandLoad(const Policy& policy,
     sway.push_back(t.sway);
     restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
   }
+  const int which = FirstLasting(ends);
+  const Trial& shown = trials[which];
   result.metrics = {
       StiffnessMetric("step_stiffness_z", "stiffness z, −40 N step", stiffness),
       MeanMetric("step_response_time", "time to 90 % of the displacement", "s", response),
@@ -151,19 +153,21 @@ ExperimentResult RunHandLoad(const Policy& policy,
       }
       return values;
     };
-    const auto predicted = [&](std::size_t which) {
+    const auto predicted = [&](std::size_t model) {
       std::vector<double> values;
       for (const Trial& t : trials) {
-        const bool there = which < t.shake.predictions.size();
-        values.push_back(there ? t.shake.predictions[which].one_axis[axis] : kNan);
+        const bool there = model < t.shake.predictions.size();
+        values.push_back(there ? t.shake.predictions[model].one_axis[axis] : kNan);
       }
       return values;
     };
     const std::string label = std::string(" ") + kAxes[axis];
     result.metrics.push_back(
-        StiffnessMetric("measured" + suffix, "measured ±10 N," + label, measured(0)));
+        StiffnessMetric("measured_2n" + suffix, "measured ±2 N," + label, measured(0)));
     result.metrics.push_back(
-        StiffnessMetric("measured_40n" + suffix, "measured ±40 N," + label, measured(2)));
+        StiffnessMetric("measured" + suffix, "measured ±10 N," + label, measured(1)));
+    result.metrics.push_back(
+        StiffnessMetric("measured_40n" + suffix, "measured ±40 N," + label, measured(3)));
     result.metrics.push_back(StiffnessMetric("pd" + suffix, "PD alone," + label, predicted(0)));
     result.metrics.push_back(
         StiffnessMetric("one_step" + suffix, "one-step K₁," + label, predicted(1)));
@@ -175,7 +179,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
       const double spec = (*budget.spec.hand[kLeft])[axis];
       Metric of_spec{"spec" + suffix, "specified," + label, "N/m", spec};
       result.metrics.push_back(of_spec);
-      std::vector<double> ratio = measured(0);
+      std::vector<double> ratio = measured(1);
       for (double& r : ratio) r /= spec;
       result.metrics.push_back(
           StiffnessMetric("measured_over_spec" + suffix, "measured/specified," + label, ratio));
@@ -189,17 +193,17 @@ ExperimentResult RunHandLoad(const Policy& policy,
         }
       }
     }
-    if (trials[0].shake.levels.empty()) continue;
-    result.curves.push_back(RampCurve(trials[0], axis));
+    if (shown.shake.levels.empty()) continue;
+    result.curves.push_back(RampCurve(shown, axis));
     const Metric* modelled = result.Find("static_gravity" + suffix);
-    if (std::isfinite(modelled->samples[0])) {
+    if (std::isfinite(modelled->samples[which])) {
       result.curves.push_back(
-          Spring("K_s with gravity", axis, modelled->samples[0], Curve::Style::kSolid));
+          Spring("K_s with gravity", axis, modelled->samples[which], Curve::Style::kSolid));
     }
     const Metric* one_step = result.Find("one_step" + suffix);
-    if (std::isfinite(one_step->samples[0])) {
+    if (std::isfinite(one_step->samples[which])) {
       result.curves.push_back(
-          Spring("one-step K₁", axis, one_step->samples[0], Curve::Style::kDotted));
+          Spring("one-step K₁", axis, one_step->samples[which], Curve::Style::kDotted));
     }
     if (budget.spec.hand[kLeft]) {
       Curve spec =
@@ -217,28 +221,22 @@ ExperimentResult RunHandLoad(const Policy& policy,
         pushes));
   }
   // statuses of the predictions, once each
-  for (const ShakePrediction& p : trials[0].shake.predictions) {
+  for (const ShakePrediction& p : shown.shake.predictions) {
     if (p.status != StiffnessStatus::kOk) {
       result.notes.push_back(fmt::format("{}: {}", p.name, Describe(p.status)));
     }
   }
-  if (!trials[0].shake.predictions.empty()) {
-    result.metrics.push_back({"action_loop_radius",
-                              "radius of the action loop, joints held",
-                              "",
-                              trials[0].shake.loop.rho});
-    result.metrics.push_back({"sway", "sway of the unpushed hand", "m", trials[0].shake.sway});
+  if (!shown.shake.predictions.empty()) {
+    result.metrics.push_back(
+        {"action_loop_radius", "radius of the action loop, joints held", "", shown.shake.loop.rho});
+    result.metrics.push_back({"sway", "sway of the unpushed hand", "m", shown.shake.sway});
   }
   result.settings = {
       {"load", fmt::format("{:g} N along z at the left hand", kLoad)},
-      {"ramps", "±10, ±20, ±40 N along x, y, z; 1.5 s up, 3 s held, last 1 s averaged"},
+      {"ramps", "±2, ±10, ±20, ±40 N along x, y, z; 1.5 s up, 3 s held, last 1 s averaged"},
       {"trials per seed", std::to_string(options.episodes)}};
-  Curve curve{kStepPanel,
-              "",
-              "time after the load [s]",
-              "z − unloaded twin's [m]",
-              trials[0].time,
-              trials[0].z};
+  Curve curve{
+      kStepPanel, "", "time after the load [s]", "z − unloaded twin's [m]", shown.time, shown.z};
   Thin(&curve.x, &curve.y);
   result.curves.insert(result.curves.begin(), std::move(curve));
   if (budget.spec.hand[kLeft]) {

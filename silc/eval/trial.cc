@@ -49,8 +49,17 @@ ClosedLoop MakeLoop(const RobotModel& robot,
   ClosedLoop loop(robot, policy, options);
   Pose start;
   start.q = policy.default_pose();
+  // the legs are left alone: a tilted sole is a push of its own
+  const mjModel* model = robot.model();
+  std::vector<bool> leg(model->nbody, false);
+  for (int body : robot.foot_body()) {
+    for (; body > 0 && body != robot.base_body(); body = model->body_parentid[body]) {
+      leg[body] = true;
+    }
+  }
   Rng rng = draw.Stream(0);
   for (int j = 0; j < start.q.size(); ++j) {
+    if (leg[model->dof_bodyid[robot.dof_address()[j]]]) continue;
     start.q[j] = std::clamp(
         start.q[j] + rng.Uniform(-kStartNoise, kStartNoise), robot.q_min()[j], robot.q_max()[j]);
   }
@@ -200,6 +209,11 @@ void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result) 
                   n - stood,
                   n,
                   why));
+}
+
+int FirstLasting(const std::vector<LoopStatus>& ends) {
+  const auto found = std::find(ends.begin(), ends.end(), LoopStatus::kRunning);
+  return found == ends.end() ? 0 : static_cast<int>(found - ends.begin());
 }
 
 void Thin(std::vector<double>* x, std::vector<double>* y, int points) {

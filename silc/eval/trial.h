@@ -29,9 +29,9 @@ struct TrialDraw {
   Rng Stream(std::uint32_t k) const;
 };
 
-/// A loop whose robot stands in the policy's pose with each joint off by up to 0.02 rad: enough
-/// for trials to differ, too little to matter after it has settled. Throws ConfigError when the
-/// loop cannot be made for this policy.
+/// A loop whose robot stands in the policy's pose with each joint of arms and waist off by up to
+/// 0.02 rad: enough for trials to differ, too little to matter after it has settled. Throws
+/// ConfigError when the loop cannot be made for this policy.
 ClosedLoop MakeLoop(const RobotModel& robot,
                     const Policy& policy,
                     const PolicyCommand& command,
@@ -70,6 +70,9 @@ Metric ShareMetric(std::string name, std::string label, int k, int n);
 
 /// Adds "survival", trials, falls and the note that says how many fell and of what.
 void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result);
+
+/// The trial whose curves are shown: the first that lasted, or the first.
+int FirstLasting(const std::vector<LoopStatus>& ends);
 
 /// At most `points` of a curve's samples, evenly.
 void Thin(std::vector<double>* x, std::vector<double>* y, int points = 600);
