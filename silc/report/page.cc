@@ -1036,10 +1036,13 @@ class PageWriter {
     return Paragraph(
                "Each line says what is right instead and names the tests of this project that show "
                "it; run one with the command below.") +
-           Rerun({"ctest --preset release -R stiffness",
+           Rerun({"ctest --preset release",
                   "build/release/silc/stiffness/task_stiffness_test "
                   "--gtest_filter=TaskStiffness.DiscBoundsTheTask"}) +
-           (begin == std::string::npos ? "" : MarkdownToHtml(data_.errata.substr(begin)));
+           (begin == std::string::npos
+                ? ""
+                : "<div class=\"errata\">\n" + MarkdownToHtml(data_.errata.substr(begin)) +
+                      "</div>\n");
   }
 
   std::string Method() {

@@ -54,10 +54,12 @@ figcaption{font-size:.86rem;color:var(--soft);margin:.35rem 0 0}
 section{display:flow-root}
 details{margin:.7rem 0}
 summary{cursor:pointer;color:var(--accent)}
+.errata tbody th{min-width:0;width:2.6rem}
+sub,sup{line-height:0}
 .note{color:var(--soft);font-size:.92rem}
 footer{color:var(--soft);font-size:.88rem;padding:2rem 1.1rem 3rem}
 @media(max-width:40rem){body{font-size:15.5px}h2{font-size:1.28rem;margin-top:2.4rem}th,td{padding:.4rem .6rem}
-tbody th{min-width:7.2rem;max-width:9.5rem;overflow-wrap:anywhere}.intro{grid-template-columns:1fr}.side{max-width:15rem}}
+tbody th{min-width:7.2rem;max-width:9.5rem;overflow-wrap:anywhere}.errata td{min-width:11rem}.intro{grid-template-columns:1fr}.side{max-width:15rem}}
 @media print{nav,summary{display:none}.scroll{overflow:visible}h2{break-after:avoid}}
 )css";
 
