@@ -64,7 +64,7 @@ std::string DefaultFolder(const TrainConfig& config) {
                                  fmt::localtime(std::time(nullptr)),
                                  stem(config.task),
                                  config.learn.penalty.method);
-  if (EnvOptionsOf(config).env.samples) name += "-" + stem(config.mode);
+  if (IsBounded(config)) name += "-" + stem(config.mode);
   name += fmt::format("-seed{}", config.learn.seed);
   std::string folder = name;
   for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("{}.{}", name, i);
@@ -89,7 +89,7 @@ void Train(TrainArguments args) {
   if (!args.resume.empty()) {
     if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
         request.backend || !request.preset.empty() || !request.motions.empty() ||
-        !args.out.empty()) {
+        !request.init.empty() || !args.out.empty()) {
       throw ConfigError("--resume " + args.resume +
                         ": takes task, method and the rest from the run; --iterations and "
                         "--threads may change it");
@@ -105,7 +105,6 @@ void Train(TrainArguments args) {
     options.folder = args.resume;
     options.resume = true;
   } else {
-    if (request.task.empty()) throw ConfigError("train: name a task: g1-stand or g1-loco");
     options.config = ResolveTrainConfig(request);
     options.folder = args.out.empty() ? DefaultFolder(options.config) : args.out;
   }
@@ -120,8 +119,15 @@ void Train(TrainArguments args) {
              options.folder,
              options.config.task,
              options.config.learn.penalty.method,
-             EnvOptionsOf(options.config).env.samples ? " under " + options.config.mode : "",
+             IsBounded(options.config) ? " under " + options.config.mode : "",
              options.config.envs);
+  const std::string note = BudgetNote(options.config);
+  if (!note.empty()) fmt::print("  {}\n", note);
+  if (!options.config.motions.empty()) {
+    fmt::print("  arms follow {} motion file{}\n",
+               options.config.motions.size(),
+               options.config.motions.size() > 1 ? "s" : "");
+  }
   std::fflush(stdout);
   const TrainOutcome outcome = RunTraining(options);
   fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",
@@ -153,7 +159,9 @@ void AddTrain(CLI::App* app) {
       "--mode",
       request.mode,
       "budget of silc and silc-paper: compliance, high-stiff, … or a YAML file [compliance]");
-  verb->add_option("--preset", request.preset, "settings that go together: quick, or a YAML file");
+  verb->add_option("--preset",
+                   request.preset,
+                   "settings that go together: quick, a YAML file, or a run to make again");
   verb->add_option("--backend", request.backend, "batch (CPU), cuda or mujoco [batch]");
   verb->add_option("--envs", request.envs, "robots trained at once [the preset's]")
       ->check(CLI::Range(1, 1 << 20));
@@ -166,7 +174,11 @@ void AddTrain(CLI::App* app) {
   verb->add_option(
           "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
       ->check(CLI::Range(0.0, 1e9));
-  verb->add_option("--motions", request.motions, "arm references: .csv or .npz files");
+  verb->add_option(
+      "--motions", request.motions, "arm references: .csv or .npz files, or folders of them");
+  verb->add_option("--init",
+                   request.init,
+                   "warm start: networks and optimiser of another run (folder or checkpoint)");
   verb->add_option("--out", args->out, "folder of the run [runs/DATE-TASK-METHOD-MODE-seedS]");
   verb->add_option("--resume", args->resume, "folder of a run to go on with");
   verb->callback([args] { Train(*args); });

@@ -129,7 +129,8 @@ std::optional<CheckpointFolder::Loaded> CheckpointFolder::LoadNewest(
 
 void WriteRunFolder(const std::string& folder,
                     const std::string& resolved_yaml,
-                    unsigned long seed) {
+                    unsigned long seed,
+                    const std::string& more) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw RunError(folder + ": cannot be made: " + error.message());
@@ -146,14 +147,15 @@ void WriteRunFolder(const std::string& folder,
   WriteFileAtomically(
       folder + "/run.yaml",
       fmt::format("commit: {}\nseed: {}\nmachine: {{host: \"{}\", system: \"{} {}\", cpu: \"{}\", "
-                  "threads: {}}}\n",
+                  "threads: {}}}\n{}",
                   SILC_COMMIT,
                   seed,
                   host.nodename,
                   host.sysname,
                   host.release,
                   cpu,
-                  std::thread::hardware_concurrency()));
+                  std::thread::hardware_concurrency(),
+                  more));
   WriteFileAtomically(folder + "/config.yaml", resolved_yaml);
 }
 

@@ -47,9 +47,10 @@ class CheckpointFolder {
 };
 
 /// What a reader of the run folder wants to know a year later: resolved settings, commit, seed,
-/// machine, as run.yaml. Creates the folder. Throws RunError.
+/// machine, as run.yaml, which ends with the lines of `more`. Creates the folder. Throws RunError.
 void WriteRunFolder(const std::string& folder,
                     const std::string& resolved_yaml,
-                    unsigned long seed);
+                    unsigned long seed,
+                    const std::string& more = "");
 
 }  // namespace silc

@@ -94,6 +94,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Count("mini_batches", &c->mini_batches, 1, 100000);
   f.Widths("actor_hidden", &c->actor_hidden);
   f.Widths("critic_hidden", &c->critic_hidden);
+  f.Flag("scale_inputs", &c->scale_inputs);
   f.Numbers("init_std", &c->init_std, 1e-3, 100);
   f.Number("min_std", &c->min_std, 1e-6, 10);
   f.Number("rate", &c->rate, 0, 1);
@@ -126,6 +127,9 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("penalty.multiplier_floor", &p->multiplier_floor, 0, 1);
   f.Number("penalty.multiplier_target", &p->multiplier_target, 1e-9, 1e6);
   f.Number("penalty.score_reference", &p->score_reference, 0, 1e9);
+  f.Number("penalty.bound_start", &p->bound_start, 0.1, 1e9);
+  f.Number("penalty.bound_end", &p->bound_end, 0.1, 1e9);
+  f.Number("penalty.bound_rate", &p->bound_rate, 0, 1);
   f.Number("penalty.gradient_clip", &p->gradient_clip, 1e-6, 1e6);
   f.Count("penalty.samples", &p->samples, 0, kMany);
   f.Choice("penalty.hinge", &p->hinge, {"square", "log"});

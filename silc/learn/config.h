@@ -26,6 +26,9 @@ struct PenaltyConfig {
   double multiplier_floor = 0.85;   // share of the reference score under which λ falls
   double multiplier_target = 0.01;  // mean violation that is left alone
   double score_reference = 0;       // [1] score of an unbounded policy; 0: the best seen so far
+  double bound_start = 1;           // [1] σ allowed at first (silc, silc-paper) …
+  double bound_end = 1;             // [1] … and at last; 1: the budget, less: a margin inside it
+  double bound_rate = 0.003;        // per iteration, of ln bound, while the task is fulfilled
   double gradient_clip = 1.0;       // norm of the penalty's gradient, clipped apart from PPO's
   int samples = 2048;               // of each mini-batch; 0: all
   std::string hinge = "square";     // square: (σ−1)₊², (S8); log: (ln σ)₊²
@@ -50,6 +53,7 @@ struct LearnConfig {
   int mini_batches = 4;
   std::vector<int> actor_hidden = {512, 256, 128};
   std::vector<int> critic_hidden = {512, 256, 128};
+  bool scale_inputs = false;  // (P12): of actors and critics, to mean 0 and spread 1
   std::vector<double> init_std = {0.8, 0.6};  // [1] one per agent, or one for all
   double min_std = 0.01;                      // [1] floor; the published code has none
   double rate = 1e-4;

@@ -13,6 +13,11 @@ inline constexpr int kMaxSmallMatrix = 32;
 int LaunchSymmetricEigen(
     const float* A, int count, int n, float* values, float* vectors, CUstream_st* stream);
 
+/// Singular values σ_k (largest first) of `count` n × n matrices A = U Σ Vᵀ and, one per row, σ_k
+/// v_k: one-sided Jacobi rotations of the rows of A.
+int LaunchSingular(
+    const float* A, int count, int n, float* sigma, float* rows, CUstream_st* stream);
+
 /// A⁻¹ by Gauss–Jordan elimination with partial pivoting.
 int LaunchInverse(const float* A, int count, int n, float* inverse, CUstream_st* stream);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "silc/base/check.h"
-#include "silc/learn/small_matrix.h"
 #include "silc/stiffness/contact_mode.h"
 
 namespace silc {
@@ -36,13 +35,17 @@ Tensor SolveLower(const Tensor& L, const Tensor& B) {
 struct HingeTerms {
   Tensor value, slope;
 };
-HingeTerms HingeOf(const Tensor& sigma, const std::string& kind) {
+HingeTerms HingeOf(const Tensor& sigma, const std::string& kind, const Tensor& bound) {
   if (kind == "log") {
-    const Tensor over = sigma.clamp_min(1).log();
-    return {over.square(), 2 * over / sigma.clamp_min(1)};
+    const Tensor over = (sigma / bound).clamp_min(1).log();
+    return {over.square(), 2 * over / sigma.clamp_min(1e-12)};
   }
-  const Tensor over = (sigma - 1).clamp_min(0);
-  return {over.square(), 2 * over};
+  const Tensor over = (sigma / bound - 1).clamp_min(0);
+  return {over.square(), 2 * over / bound};
+}
+
+Tensor BoundOf(const PenaltyInput& input, const Tensor& like) {
+  return input.bound.defined() ? input.bound.to(like.scalar_type()) : at::ones({}, like.options());
 }
 
 // Singular triples with the hinge's slope folded in: Σ_k l_k d(·) r_kᵀ is the gradient.
@@ -51,18 +54,20 @@ struct Directions {
   Tensor sigma;        // (B) largest
   Tensor left, right;  // (B, k, n)
 };
-Directions PenalisedDirections(const Tensor& A, const PenaltyConfig& config, const Tensor& signs) {
+Directions PenalisedDirections(const Tensor& A,
+                               const PenaltyConfig& config,
+                               const PenaltyInput& input) {
   const bool all = config.sigmas == "all";
   Singular s;
   if (all || config.spectral == "eigen") {
-    s = AllSingular(A);
+    s = SingularOf(A);
     if (!all) {
       s = {s.sigma.narrow(1, 0, 1), s.u.narrow(1, 0, 1), s.v.narrow(1, 0, 1)};
     }
   } else {
     s = LargestSingular(A);
   }
-  const HingeTerms hinge = HingeOf(s.sigma, config.hinge);
+  const HingeTerms hinge = HingeOf(s.sigma, config.hinge, BoundOf(input, A));
   Directions result;
   result.value = hinge.value.sum(1);
   result.sigma = s.sigma.select(1, 0);
@@ -71,6 +76,7 @@ Directions PenalisedDirections(const Tensor& A, const PenaltyConfig& config, con
   result.right = s.v * root;
   if (all && config.probes > 0) {
     // E[(Σ ε_i l_i)(Σ ε_j r_j)ᵀ] = Σ l_i r_iᵀ for independent signs: one tangent instead of n
+    const Tensor& signs = input.signs;
     SILC_CHECK(signs.defined() && signs.size(1) == config.probes);
     const double scale = 1 / std::sqrt(double(config.probes));
     result.left = at::matmul(signs, result.left) * scale;
@@ -156,15 +162,6 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   return result;
 }
 
-Singular AllSingular(const Tensor& A) {
-  const SymmetricEigen eigen = EigenOf(at::matmul(A, T(A)));
-  Singular result;
-  result.sigma = eigen.values.clamp_min(0).sqrt();
-  result.u = eigen.vectors;
-  result.v = at::matmul(result.u, A) / result.sigma.clamp_min(1e-12).unsqueeze(2);
-  return result;
-}
-
 Singular LargestSingular(const Tensor& A) {
   const Tensor gram = at::matmul(A, T(A));
   const auto trace = [](const Tensor& C) {
@@ -210,7 +207,7 @@ PenaltyResult LogProbGradientPenalty(const PenaltyInput& input) {
 PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
   const Tensor J = ActionJacobian(
       input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
-  Singular s = config.spectral == "power" ? LargestSingular(J) : AllSingular(J);
+  Singular s = config.spectral == "power" ? LargestSingular(J) : SingularOf(J);
   PenaltyResult result;
   const Tensor sigma = s.sigma.select(1, 0);
   const Tensor over = (sigma - config.lipschitz).clamp_min(0);
@@ -251,7 +248,7 @@ PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& confi
   const Tensor K = at::where(Wide(result.ok), K_1, at::zeros({}, K_1.options()));
   // (S7a): ‖Pᵀ K Π‖
   const Tensor A = at::matmul(at::matmul(T(input.budget.P), K), input.budget.Pi);
-  const Directions d = PenalisedDirections(A, config, input.signs);
+  const Directions d = PenalisedDirections(A, config, input);
   // left = P u, right = Π v; p = −α Kp left
   const Tensor p = -at::matmul(d.left, T(input.budget.P)) * gain.view({1, 1, -1});
   const Tensor r = at::matmul(d.right, T(input.budget.Pi));
@@ -312,7 +309,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   // (S7c): A = 2 Pᵀ K P − I; samples left out become A = 0
   Tensor A = 2 * at::matmul(at::matmul(T(input.budget.P), K), input.budget.P) - eye;
   A = at::where(Wide(result.ok), A, zero);
-  const Directions d = PenalisedDirections(A, config, input.signs);
+  const Directions d = PenalisedDirections(A, config, input);
   // left = 2 P u, right = P v; p = −N₀ᵀ α Kp left                                         (S9)
   const Tensor left = 2 * at::matmul(d.left, T(input.budget.P));
   const Tensor r = at::matmul(d.right, T(input.budget.P));
@@ -330,9 +327,11 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     const Tensor sane = at::isfinite(S_a).all(2).all(1);
     const Singular s = config.spectral == "power"
                            ? LargestSingular(at::where(Wide(sane), S_a, zero))
-                           : AllSingular(at::where(Wide(sane), S_a, zero));
+                           : SingularOf(at::where(Wide(sane), S_a, zero));
     result.loop_norm = s.sigma.select(1, 0);
-    const Tensor over = (result.loop_norm - config.action_loop_limit).clamp_min(0);
+    // a bound that is still being tightened leaves the loop as much room
+    const Tensor limit = config.action_loop_limit + 0.5 * BoundOf(input, S_a).clamp_min(1).log();
+    const Tensor over = (result.loop_norm - limit).clamp_min(0);
     const Tensor p_a =
         (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
     result.surrogate = result.surrogate + Dot(input, p_a, {{channels.a, s.v.narrow(1, 0, 1)}});
@@ -370,17 +369,22 @@ double PenaltyWeight::Lambda(int iteration) const {
   return config_.lambda;
 }
 
+double PenaltyWeight::Bound() const { return config_.bound_start * std::exp(log_bound); }
+
 void PenaltyWeight::Follow(double violation, double score) {
-  if (config_.schedule != "multiplier" || !std::isfinite(violation) || !std::isfinite(score)) {
-    return;
-  }
+  if (!std::isfinite(violation) || !std::isfinite(score)) return;
   smoothed_score = follows == 0 ? score : smoothed_score + 0.1 * (score - smoothed_score);
   best_score = follows == 0 ? smoothed_score : std::max(best_score, smoothed_score);
   ++follows;
   const double reference = config_.score_reference > 0 ? config_.score_reference : best_score;
   const double floor = config_.multiplier_floor * reference;
+  const bool fulfilled = !(reference > 0 && smoothed_score < floor);
+  const double way = std::log(config_.bound_end / config_.bound_start);
+  log_bound += std::copysign(config_.bound_rate, fulfilled ? way : -way);
+  log_bound = std::clamp(log_bound, std::min(way, 0.0), std::max(way, 0.0));
+  if (config_.schedule != "multiplier") return;
   double drive = (violation - config_.multiplier_target) / config_.multiplier_target;
-  if (reference > 0 && smoothed_score < floor) drive = -4 * (1 - smoothed_score / floor);
+  if (!fulfilled) drive = -4 * (1 - smoothed_score / floor);
   log_multiplier += config_.multiplier_rate * std::clamp(drive, -1.0, 1.0);
   // four decades either way: beyond them the weight says nothing any more
   log_multiplier = std::clamp(log_multiplier, std::log(1e-4), std::log(1e4));

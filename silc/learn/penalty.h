@@ -6,6 +6,7 @@
 #include "silc/learn/config.h"
 #include "silc/learn/jacobian.h"
 #include "silc/learn/networks.h"
+#include "silc/learn/small_matrix.h"
 #include "silc/learn/tensor.h"
 #include "silc/stiffness/budget.h"
 
@@ -69,6 +70,7 @@ struct PenaltyInput {
   BudgetFactors budget;  // (count)
   Tensor gravity;        // (count, 3, nv) E
   Tensor signs;          // (count, probes, nv) of ±1: random combinations
+  Tensor bound;          // scalar: σ beyond it is penalised; undefined: 1
 };
 
 /// Σ_actors mean ‖∇_o log π(a|o)‖², at the action taken.                                 (lcp)
@@ -85,15 +87,8 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
 /// The one the method names. @pre it has one: not baseline, not sn-lcp.
 PenaltyResult Penalty(Method method, const PenaltyInput& input, const PenaltyConfig& config);
 
-/// Singular values and vectors of a batch of square or wide matrices, largest first.
-struct Singular {
-  Tensor sigma;  // (B, k)
-  Tensor u, v;   // (B, k, rows), (B, k, cols): one vector per row
-};
-/// All of them, from the eigenvectors of A Aᵀ: those far under the largest are inaccurate, and
-/// nothing that is penalised is.
-Singular AllSingular(const Tensor& A);
-/// The largest, by squaring A Aᵀ ten times: matrix products alone.
+/// Singular values and vectors of a batch of square or wide matrices:
+/// the largest alone, by squaring A Aᵀ ten times, which is matrix products and nothing else.
 Singular LargestSingular(const Tensor& A);
 
 /// λ from iteration to iteration.
@@ -109,9 +104,15 @@ class PenaltyWeight {
   ///     score is above floor · reference, else −4 (1 − score/(floor · reference)) clipped to ±1
   ///
   /// The score is smoothed over 10 iterations and λ moves by `rate` at most: that is the damping.
+  ///
+  /// The bound goes from bound_start to bound_end: ln b by −bound_rate while the smoothed score is
+  /// above the floor, back by as much while it is not.
   void Follow(double violation, double score);
+  /// σ that is let pass now.
+  double Bound() const;
 
   double log_multiplier = 0;  // ln(λ/lambda), state
+  double log_bound = 0;       // ln(bound/bound_start)
   double smoothed_score = 0;
   double best_score = 0;
   int follows = 0;

@@ -255,7 +255,7 @@ TEST(BudgetFactors, LeavesSamplesOfUnknownContactOut) {
 TEST(Singular, BothWaysGiveTheSingularValues) {
   at::manual_seed(2);
   const Tensor A = at::randn({6, 7, 9}, at::kDouble);
-  const Singular all = AllSingular(A), top = LargestSingular(A);
+  const Singular all = SingularOf(A), top = LargestSingular(A);
   for (int i = 0; i < 6; ++i) {
     const Eigen::JacobiSVD<MatrixXd> svd(ToEigen(A[i]));
     for (int k = 0; k < 7; ++k) {

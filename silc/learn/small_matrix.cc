@@ -38,6 +38,32 @@ SymmetricEigen EigenOf(const Tensor& A) {
   return {values.flip(1), vectors.transpose(1, 2).flip(1)};
 }
 
+Singular SingularOf(const Tensor& A) {
+  SILC_CHECK(A.dim() == 3 && A.size(1) <= A.size(2));
+  const auto shortest = [](const Tensor& sigma) { return sigma.clamp_min(1e-12).unsqueeze(2); };
+  Singular result;
+#ifdef SILC_HAVE_CUDA
+  if (ForOurKernels(A) && A.size(1) == A.size(2)) {
+    const Tensor a = A.contiguous(), rows = at::empty_like(a);
+    result.sigma = at::empty({a.size(0), a.size(1)}, a.options());
+    SILC_CHECK(LaunchSingular(a.data_ptr<float>(),
+                              static_cast<int>(a.size(0)),
+                              static_cast<int>(a.size(1)),
+                              result.sigma.data_ptr<float>(),
+                              rows.data_ptr<float>(),
+                              c10::cuda::getCurrentCUDAStream().stream()) == 0);
+    result.v = rows / shortest(result.sigma);
+    result.u = at::matmul(result.v, a.transpose(1, 2)) / shortest(result.sigma);
+    return result;
+  }
+#endif
+  const SymmetricEigen eigen = EigenOf(at::matmul(A, A.transpose(1, 2)));
+  result.sigma = eigen.values.clamp_min(0).sqrt();
+  result.u = eigen.vectors;
+  result.v = at::matmul(result.u, A) / shortest(result.sigma);
+  return result;
+}
+
 Tensor InverseOf(const Tensor& A) {
   SILC_CHECK(A.dim() == 3 && A.size(1) == A.size(2));
 #ifdef SILC_HAVE_CUDA

@@ -15,6 +15,13 @@ struct SymmetricEigen {
 /// @param A (B, n, n), symmetric
 SymmetricEigen EigenOf(const Tensor& A);
 
+struct Singular {
+  Tensor sigma;  // (B, k) largest first
+  Tensor u, v;   // (B, k, rows), (B, k, cols): one vector per row
+};
+/// @param A (B, rows, cols), not tall. Vectors of a σ far under the largest are inaccurate.
+Singular SingularOf(const Tensor& A);
+
 /// A⁻¹ with partial pivoting; entries are not finite where A is singular. @param A (B, n, n)
 Tensor InverseOf(const Tensor& A);
 

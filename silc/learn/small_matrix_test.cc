@@ -49,6 +49,39 @@ TEST(SmallMatrix, RepeatedAndZeroEigenvaluesAreNoTrouble) {
   }
 }
 
+TEST(SmallMatrix, SingularTriplesMakeUpTheMatrix) {
+  for (const auto& place : Places()) {
+    for (const int n : {1, 2, 3, 4, 14, 15, 29, 32}) {
+      at::manual_seed(4);
+      // as far from normal as a stiffness is, and one of half the rank
+      Tensor A = at::randn({41, n, n}, at::kDouble);
+      A[40] = at::matmul(A[40].narrow(1, 0, (n + 1) / 2), A[39].narrow(0, 0, (n + 1) / 2));
+      const Singular s = SingularOf(A.to(place));
+      const Tensor sigma = std::get<1>(at::linalg_svd(A));
+      EXPECT_LT(Largest(s.sigma.to(at::kCPU, at::kDouble) - sigma),
+                (place.device().is_cuda() ? 2e-5 : 1e-6) * Largest(sigma))
+          << n;
+      // of σ well away from zero (float rounds at 1e-7 of the largest) the vectors are orthonormal
+      const Tensor I = at::eye(n, place).expand({41, n, n});
+      const Tensor large = s.sigma > 0.05 * s.sigma.narrow(1, 0, 1);
+      const Tensor both = large.unsqueeze(1).logical_and(large.unsqueeze(2));
+      for (const Tensor& vectors : {s.u, s.v}) {
+        const Tensor gram = at::matmul(vectors, vectors.transpose(1, 2));
+        EXPECT_LT(Largest((gram - I) * both), place.device().is_cuda() ? 1e-4 : 1e-9) << n;
+      }
+      // and make up the matrix but for what the small ones hold
+      const Tensor strong = s.sigma * large;
+      const Tensor back = at::matmul(s.u.transpose(1, 2), strong.unsqueeze(2) * s.v);
+      const Tensor rest = (s.sigma * large.logical_not()).square().sum(1).sqrt();
+      const Tensor missing = (back - A.to(place)).square().sum(2).sum(1).sqrt();
+      // on the CPU σ is a root of an eigenvalue: zero is known to 1e-8 of the largest
+      EXPECT_LT(Largest(missing - rest),
+                (place.device().is_cuda() ? 2e-5 * n : 1e-6) * Largest(s.sigma))
+          << n;
+    }
+  }
+}
+
 TEST(SmallMatrix, InverseTimesMatrixIsTheIdentity) {
   for (const auto& place : Places()) {
     for (const int n : {1, 2, 15, 29, 32}) {

@@ -2,6 +2,7 @@
 #include "silc/learn/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/learn/device_graph.h"
+#include "silc/learn/input_scaling.h"
 #include "silc/learn/jacobian.h"
 #include "silc/learn/networks.h"
 #include "silc/learn/penalty.h"
@@ -84,6 +86,29 @@ struct Agent {
   SpectralNormaliser normaliser;
 };
 
+// networks, optimisers and rate, by their names in a checkpoint
+std::vector<std::pair<std::string, Tensor>> StateOf(const Agent& agent) {
+  return {{agent.name + ".actor", agent.actor.flat},
+          {agent.name + ".critic", agent.critic.flat},
+          {agent.name + ".actor.m", agent.actor_adam.m},
+          {agent.name + ".actor.v", agent.actor_adam.v},
+          {agent.name + ".actor.t", agent.actor_adam.t},
+          {agent.name + ".critic.m", agent.critic_adam.m},
+          {agent.name + ".critic.v", agent.critic_adam.v},
+          {agent.name + ".critic.t", agent.critic_adam.t},
+          {agent.name + ".rate", agent.rate}};
+}
+// the vectors of spectral normalisation, which only sn-lcp has
+std::vector<std::pair<std::string, Tensor>> StateOf(const SpectralNormaliser& normaliser,
+                                                    const std::string& agent) {
+  std::vector<std::pair<std::string, Tensor>> list;
+  for (std::size_t l = 0; l < normaliser.u.size(); ++l) {
+    list.emplace_back(fmt::format("{}.u{}", agent, l), normaliser.u[l]);
+    list.emplace_back(fmt::format("{}.v{}", agent, l), normaliser.v[l]);
+  }
+  return list;
+}
+
 // What a chunk of a mini-batch contributes; scalars are means weighted by the chunk's share.
 struct ChunkResult {
   std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
@@ -114,6 +139,7 @@ struct Trainer::Impl {
   int obs_width = 0;
   bool needs_stiffness = false, has_penalty = false, started = false, measured = false;
   std::vector<Agent> agents;
+  InputScaling actor_inputs, critic_inputs;  // where they are scaled
   Channels channels;
   ServoTensors servo;
   PenaltyWeight weight;
@@ -143,6 +169,10 @@ struct Trainer::Impl {
       chunks = config.chunks;
     }
     MakeAgents();
+    if (config.scale_inputs) {
+      actor_inputs = InputScaling::Make(obs_width, options);
+      critic_inputs = InputScaling::Make(spec.critic_obs_dim, options);
+    }
     MakeBuffers();
     if (needs_stiffness || method == Method::kScalarLcp || method == Method::kAlcp) MakeChannels();
   }
@@ -281,9 +311,29 @@ struct Trainer::Impl {
     return list;
   }
 
+  std::vector<std::pair<std::string, Tensor>> InputState() const {
+    std::vector<std::pair<std::string, Tensor>> list;
+    if (!config.scale_inputs) return list;
+    for (const auto& [name, s] : {std::pair{"actor", &actor_inputs}, {"critic", &critic_inputs}}) {
+      for (const auto& [part, t] : {std::pair{"count", s->count},
+                                    {"mean", s->mean},
+                                    {"square", s->square},
+                                    {"shift", s->shift},
+                                    {"scale", s->scale}}) {
+        list.emplace_back(fmt::format("inputs.{}.{}", name, part), t);
+      }
+    }
+    return list;
+  }
+
   // weights as the forward pass uses them
   Layers LayersOf(const Agent& agent) const {
-    return method == Method::kSnLcp ? agent.normaliser.Apply(agent.actor) : agent.actor.layers;
+    const Layers layers =
+        method == Method::kSnLcp ? agent.normaliser.Apply(agent.actor) : agent.actor.layers;
+    return config.scale_inputs ? actor_inputs.Apply(layers) : layers;
+  }
+  Layers CriticOf(const Agent& agent) const {
+    return config.scale_inputs ? critic_inputs.Apply(agent.critic.layers) : agent.critic.layers;
   }
 
   // ---- collect ----
@@ -294,7 +344,7 @@ struct Trainer::Impl {
     return {first, total * (chunk + 1) / chunks - first};
   }
 
-  void Act(std::int64_t t, const std::vector<Layers>& layers) {
+  void Act(std::int64_t t, const std::vector<Layers>& actors, const std::vector<Layers>& critics) {
     ForChunks(chunks, threads, [&](int chunk) {
       at::NoGradGuard no_tape;
       const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
@@ -305,7 +355,7 @@ struct Trainer::Impl {
         const auto block = [&](const Tensor& x) {
           return x.narrow(0, first, count).narrow(1, agent.first, agent.count);
         };
-        const Tensor mu = Forward(layers[k], o).output;
+        const Tensor mu = Forward(actors[k], o).output;
         const Tensor a = mu + agent.actor.std.detach() * block(noise[t]);
         block(mean[t]).copy_(mu);
         block(action[t]).copy_(a);
@@ -316,7 +366,7 @@ struct Trainer::Impl {
         value[t]
             .narrow(0, first, count)
             .select(1, k)
-            .copy_(Forward(agent.critic.layers, c).output.squeeze(1));
+            .copy_(Forward(critics[k], c).output.squeeze(1));
       }
     });
   }
@@ -330,11 +380,9 @@ struct Trainer::Impl {
     // the state after the last rollout is the first of this one
     for (const auto& [name, buffer] : Carried()) buffer[0].copy_(buffer[T]);
     at::NoGradGuard no_tape;
-    std::vector<Layers> layers;
     std_old.resize(agents.size());
     for (std::size_t k = 0; k < agents.size(); ++k) {
       const Tensor std = agents[k].actor.std.detach();
-      layers.push_back(LayersOf(agents[k]));
       if (!std_old[k].defined()) std_old[k] = at::empty_like(std);
       std_old[k].copy_(std);
     }
@@ -342,9 +390,14 @@ struct Trainer::Impl {
     noise.normal_();
     env->BeginIteration(iteration);
     const auto roll = [&] {
+      std::vector<Layers> actors, critics;
+      for (const Agent& agent : agents) {
+        actors.push_back(LayersOf(agent));
+        critics.push_back(CriticOf(agent));
+      }
       for (std::int64_t t = 0; t < T; ++t) {
         const auto start = Clock::now();
-        Act(t, layers);
+        Act(t, actors, critics);
         times.policy += Since(start);
         const auto stepping = Clock::now();
         env->Step(action[t].data_ptr<float>(),
@@ -355,8 +408,7 @@ struct Trainer::Impl {
         times.env += Since(stepping);
       }
       for (std::size_t k = 0; k < agents.size(); ++k) {
-        value[T].select(1, k).copy_(
-            Forward(agents[k].critic.layers, critic_obs[T]).output.squeeze(1));
+        value[T].select(1, k).copy_(Forward(critics[k], critic_obs[T]).output.squeeze(1));
       }
     };
     // normalised weights are made anew for each rollout, so a recording of them would be of the
@@ -428,11 +480,16 @@ struct Trainer::Impl {
     return batch;
   }
 
-  // @param lambda  scalar; undefined: the penalty is reported and has no say
+  // How hard the penalty presses, scalars on the device.
+  struct Pressure {
+    Tensor lambda;  // undefined: the penalty is reported and has no say
+    Tensor bound;
+  };
+
   ChunkResult Gradients(const MiniBatch& batch,
                         int chunk,
                         const Tensor& signs,
-                        const Tensor& lambda) {
+                        const Pressure& pressure) {
     const std::int64_t B = batch.obs.size(0);
     const auto [first, count] = Rows(B, chunk, chunks);
     const double share = double(count) / double(B);
@@ -463,7 +520,7 @@ struct Trainer::Impl {
       const Tensor surrogate = ClippedSurrogate(
           lp, rows(batch.logp).select(1, k), rows(batch.advantage).select(1, k), config.clip);
       const Tensor actor_loss = surrogate - config.entropy_weight * Entropy(agent.actor.std);
-      const Tensor v = Forward(agent.critic.layers, rows(batch.critic_obs)).output.squeeze(1);
+      const Tensor v = Forward(CriticOf(agent), rows(batch.critic_obs)).output.squeeze(1);
       const Tensor critic_loss = ClippedValueLoss(
           v,
           rows(batch.value).select(1, k),
@@ -477,7 +534,7 @@ struct Trainer::Impl {
       result.surrogate.push_back(share * surrogate.detach());
       result.value.push_back(share * critic_loss.detach());
     }
-    const bool penalise = some > 0 && lambda.defined();
+    const bool penalise = some > 0 && pressure.lambda.defined();
     const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
       std::vector<Tensor> leaves, flat;
       for (const Agent& a : agents) {
@@ -512,10 +569,11 @@ struct Trainer::Impl {
       const auto [from, unused] = Rows(signs.size(0), chunk, chunks);
       input.signs = signs.narrow(0, from, some);
     }
+    input.bound = pressure.bound;
     const PenaltyResult penalty = Penalty(method, input, config.penalty);
     const double weight_of_chunk = double(some) / double(TotalPenalised(B));
     if (penalise)
-      result.penalty = split(lambda * (weight_of_chunk * penalty.surrogate), true, false);
+      result.penalty = split(pressure.lambda * (weight_of_chunk * penalty.surrogate), true, false);
     result.penalty_value = weight_of_chunk * penalty.value;
     result.sigma = penalty.sigma;
     result.ok = penalty.ok;
@@ -579,9 +637,12 @@ struct Trainer::Impl {
     for (int m = 0; m < config.mini_batches; ++m) {
       batches.push_back(Gather(order.narrow(0, m * B, B), advantages));
     }
-    Tensor lambda;
-    if (has_penalty && weight.Lambda(iteration) > 0) {
-      lambda = at::full({}, weight.Lambda(iteration), options);
+    Pressure pressure;
+    if (has_penalty) {
+      if (weight.Lambda(iteration) > 0) {
+        pressure.lambda = at::full({}, weight.Lambda(iteration), options);
+      }
+      pressure.bound = at::full({}, weight.Bound(), options);
     }
     std::vector<ChunkResult> results(chunks);
     for (int epoch = 0; epoch < config.epochs; ++epoch) {
@@ -593,11 +654,11 @@ struct Trainer::Impl {
               at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
         }
         if (Records()) {
-          Replay(batch, signs, lambda);
+          Replay(batch, signs, pressure);
           continue;
         }
         ForChunks(chunks, threads, [&](int chunk) {
-          results[chunk] = Gradients(batch, chunk, signs, lambda);
+          results[chunk] = Gradients(batch, chunk, signs, pressure);
         });
         Step(results);
       }
@@ -609,15 +670,17 @@ struct Trainer::Impl {
   struct Recording {
     DeviceGraph graph;
     MiniBatch batch;
-    Tensor signs, lambda;
+    Tensor signs;
+    Pressure pressure;
     std::vector<ChunkResult> results;
   };
   Recording recording;
 
-  void Replay(const MiniBatch& batch, const Tensor& signs, const Tensor& lambda) {
+  void Replay(const MiniBatch& batch, const Tensor& signs, const Pressure& pressure) {
     Recording& r = recording;
     // with and without the penalty are different work
-    const bool fits = r.graph.recorded() && r.lambda.defined() == lambda.defined();
+    const bool fits =
+        r.graph.recorded() && r.pressure.lambda.defined() == pressure.lambda.defined();
     const auto put = [&](const Tensor& from, Tensor* to) {
       if (!from.defined()) {
         *to = Tensor();
@@ -644,10 +707,11 @@ struct Trainer::Impl {
     put(batch.gravity[0], &r.batch.gravity[0]);
     put(batch.mode[0], &r.batch.mode[0]);
     put(signs, &r.signs);
-    put(lambda, &r.lambda);
+    put(pressure.lambda, &r.pressure.lambda);
+    put(pressure.bound, &r.pressure.bound);
     if (!fits) {
       r.graph.Record([&] {
-        r.results.assign(1, Gradients(r.batch, 0, r.signs, r.lambda));
+        r.results.assign(1, Gradients(r.batch, 0, r.signs, r.pressure));
         Step(r.results);
       });
     }
@@ -698,6 +762,7 @@ struct Trainer::Impl {
     if (sigmas.empty()) return;
     const Tensor ok = at::cat(oks), sigma = at::cat(sigmas).masked_select(ok);
     scalars->emplace_back("penalty/lambda", weight.Lambda(iteration));
+    scalars->emplace_back("penalty/bound", weight.Bound());
     scalars->emplace_back("penalty/value", violation);
     scalars->emplace_back("penalty/left_out", 1 - ok.to(at::kFloat).mean().item<double>());
     if (sigma.numel() > 0) {
@@ -746,6 +811,12 @@ IterationReport Trainer::Iterate() {
   }
   const auto updating = Clock::now();
   const std::vector<ChunkResult> results = impl.Update();
+  // after the update: within an iteration acting and learning see the same network
+  if (impl.config.scale_inputs) {
+    const std::int64_t T = impl.config.steps;
+    impl.actor_inputs.Add(impl.obs.narrow(0, 0, T).flatten(0, 1));
+    impl.critic_inputs.Add(impl.critic_obs.narrow(0, 0, T).flatten(0, 1));
+  }
   IterationReport report;
   report.scalars = impl.Report(results);  // waits for the device
   impl.times.update = Since(updating);
@@ -793,27 +864,15 @@ Blobs Trainer::Save() const {
   settings.threads = 0;  // the result does not depend on it, nor shall the bytes
   blobs["config"] = ToYaml(settings);
   for (const Agent& agent : impl.agents) {
-    const auto put = [&](const char* name, const Tensor& t) {
-      blobs[agent.name + "." + name] = BytesOf(t);
-    };
-    put("actor", agent.actor.flat);
-    put("critic", agent.critic.flat);
-    put("actor.m", agent.actor_adam.m);
-    put("actor.v", agent.actor_adam.v);
-    put("actor.t", agent.actor_adam.t);
-    put("critic.m", agent.critic_adam.m);
-    put("critic.v", agent.critic_adam.v);
-    put("critic.t", agent.critic_adam.t);
-    put("rate", agent.rate);
-    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
-      put(("u" + std::to_string(l)).c_str(), agent.normaliser.u[l]);
-      put(("v" + std::to_string(l)).c_str(), agent.normaliser.v[l]);
-    }
+    for (const auto& [name, t] : StateOf(agent)) blobs[name] = BytesOf(t);
+    for (const auto& [name, t] : StateOf(agent.normaliser, agent.name)) blobs[name] = BytesOf(t);
   }
+  for (const auto& [name, t] : impl.InputState()) blobs[name] = BytesOf(t);
   const double state[] = {impl.weight.log_multiplier,
                           impl.weight.smoothed_score,
                           impl.weight.best_score,
-                          double(impl.weight.follows)};
+                          double(impl.weight.follows),
+                          impl.weight.log_bound};
   blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
   // the observation the next rollout begins with, and all that makes the ones after it
   if (!impl.config.checkpoint_env) return blobs;
@@ -825,36 +884,24 @@ Blobs Trainer::Save() const {
 
 void Trainer::Load(const Blobs& blobs, const std::string& place) {
   Impl& impl = *impl_;
-  for (Agent& agent : impl.agents) {
-    const auto get = [&](const std::string& name, Tensor* t) {
-      CopyBytes(blobs, agent.name + "." + name, place, t);
-    };
-    get("actor", &agent.actor.flat);
-    get("critic", &agent.critic.flat);
-    get("actor.m", &agent.actor_adam.m);
-    get("actor.v", &agent.actor_adam.v);
-    get("actor.t", &agent.actor_adam.t);
-    get("critic.m", &agent.critic_adam.m);
-    get("critic.v", &agent.critic_adam.v);
-    get("critic.t", &agent.critic_adam.t);
-    get("rate", &agent.rate);
-    for (std::size_t l = 0; l < agent.normaliser.u.size(); ++l) {
-      get("u" + std::to_string(l), &agent.normaliser.u[l]);
-      get("v" + std::to_string(l), &agent.normaliser.v[l]);
-    }
+  for (const Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    for (auto [name, t] : StateOf(agent.normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
   }
+  for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
   const auto blob = [&](const char* name) -> const std::string& {
     const auto found = blobs.find(name);
     if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
     return found->second;
   };
-  double state[4];
+  double state[5];
   if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
   std::memcpy(state, blob("penalty").data(), sizeof(state));
   impl.weight.log_multiplier = state[0];
   impl.weight.smoothed_score = state[1];
   impl.weight.best_score = state[2];
   impl.weight.follows = static_cast<int>(state[3]);
+  impl.weight.log_bound = state[4];
   impl.iteration = std::atoi(blob("iteration").c_str());
   // saved without its environment: all episodes start over
   if (!blobs.contains("env")) return;
@@ -865,6 +912,59 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   }
   impl.env->LoadState(blob("env"));
   impl.started = impl.iteration > 0;
+}
+
+void Trainer::Init(const Blobs& blobs, const std::string& place) {
+  Impl& impl = *impl_;
+  const auto found = blobs.find("config");
+  if (found == blobs.end()) throw ConfigError(place + ": config: is missing");
+  const YamlNode theirs = YamlNode::Parse(found->second, place + ": config")["learn"];
+  const auto same_widths = [&](const char* key, const std::vector<int>& own) {
+    const std::vector<double> widths = theirs[key].AsDoubles();
+    if (std::equal(widths.begin(), widths.end(), own.begin(), own.end())) return;
+    throw ConfigError(
+        fmt::format("{}: learn.{} is [{}] there and [{}] here: a warm start needs the same "
+                    "networks\n  Set learn.{} to what it is there.",
+                    place,
+                    key,
+                    fmt::join(widths, ", "),
+                    fmt::join(own, ", "),
+                    key));
+  };
+  same_widths("actor_hidden", impl.config.actor_hidden);
+  same_widths("critic_hidden", impl.config.critic_hidden);
+  const bool scaled = theirs.Has("scale_inputs") && theirs["scale_inputs"].AsBool();
+  if (scaled != impl.config.scale_inputs) {
+    throw ConfigError(
+        fmt::format("{}: learn.scale_inputs is {} there and {} here: a warm start "
+                    "needs the same\n  Set learn.scale_inputs={}.",
+                    place,
+                    scaled,
+                    impl.config.scale_inputs,
+                    scaled));
+  }
+  for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
+  for (Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    const bool normalised = blobs.contains(agent.name + ".u0");
+    SpectralNormaliser normaliser;
+    if (normalised || impl.method == Method::kSnLcp) {
+      normaliser = SpectralNormaliser::Make(agent.actor, impl.config.penalty.spectral_gain);
+    }
+    if (normalised) {
+      for (auto [name, t] : StateOf(normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
+    }
+    if (impl.method == Method::kSnLcp) {
+      agent.normaliser = std::move(normaliser);
+    } else if (normalised) {
+      normaliser.gain = theirs["penalty"]["spectral_gain"].AsDouble();
+      at::NoGradGuard no_tape;
+      const Layers acting = normaliser.Apply(agent.actor);
+      for (std::size_t l = 0; l < acting.weight.size(); ++l) {
+        agent.actor.layers.weight[l].copy_(acting.weight[l]);
+      }
+    }
+  }
 }
 
 MlpNetwork Trainer::Policy() const {

@@ -53,6 +53,11 @@ class Trainer {
   Blobs Save() const;
   /// Throws ConfigError beginning with `place` when they are of another network.
   void Load(const Blobs& blobs, const std::string& place);
+  /// A warm start from another training's checkpoint: its networks, optimisers and rates.
+  /// Iteration, λ and environment are this training's own, and so may the method be. From `sn-lcp`
+  /// the normalised weights are taken, which are what acted. Throws ConfigError beginning with
+  /// `place` when the networks differ in shape.
+  void Init(const Blobs& blobs, const std::string& place);
 
   /// The actors side by side, for WriteOnnx() and MlpEngine.
   MlpNetwork Policy() const;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Dense>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -119,6 +120,69 @@ TEST(Trainer, ResumedEndsInTheSameBytesAsUninterrupted) {
     for (int i = 0; i < 3; ++i) second.Iterate();
     EXPECT_EQ(second.iteration(), 5);
     EXPECT_TRUE(SerializeBlobs(second.Save()) == SerializeBlobs(whole.Save())) << method;
+  }
+}
+
+std::vector<float> ActionOf(const Trainer& trainer) {
+  MlpEngine engine(trainer.Policy());
+  std::vector<float> obs(SpringEnv::kObs), action(SpringEnv::kJoints);
+  for (std::size_t i = 0; i < obs.size(); ++i) obs[i] = 0.1f * float(i) - 0.3f;
+  engine.Forward(obs, action);
+  return action;
+}
+
+// A warm start acts as the other training's policy did, under another method and from iteration 0.
+TEST(Trainer, AWarmStartBeginsWithTheOthersPolicyCriticAndOptimiser) {
+  for (const char* method : {"baseline", "sn-lcp"}) {
+    SpringEnv env(48), other(48);
+    Trainer source(Small(method), &env);
+    for (int i = 0; i < 5; ++i) source.Iterate();
+    const Blobs saved = source.Save();
+    LearnConfig config = Small("silc");
+    config.seed = 5;
+    Trainer warm(config, &other);
+    EXPECT_NE(ActionOf(warm), ActionOf(source));
+    warm.Init(saved, "file");
+    EXPECT_EQ(ActionOf(warm), ActionOf(source)) << "from " << method;
+    EXPECT_EQ(warm.iteration(), 0);
+    const Blobs begun = warm.Save();
+    for (const std::string agent : {"lower", "upper"}) {
+      for (const char* part : {".critic", ".actor.m", ".actor.v", ".actor.t", ".rate"}) {
+        EXPECT_TRUE(begun.at(agent + part) == saved.at(agent + part)) << agent << part;
+      }
+    }
+    warm.Iterate();
+    EXPECT_EQ(warm.iteration(), 1);
+  }
+  // normalising changes what acts: the vectors must be those of the weights that came
+  SpringEnv env(48), other(48);
+  Trainer source(Small("baseline"), &env);
+  for (int i = 0; i < 5; ++i) source.Iterate();
+  Trainer warm(Small("sn-lcp"), &other);
+  warm.Init(source.Save(), "file");
+  const MlpNetwork normalised = warm.Policy();
+  for (const MlpLayer& layer : normalised.branches[0]) {
+    const Eigen::Map<const Eigen::Matrix<float, -1, -1, Eigen::RowMajor>> weight(
+        layer.weight.data(), layer.outputs, layer.inputs);
+    // thirty steps of power iteration leave some percent where singular values lie close
+    EXPECT_NEAR(Eigen::JacobiSVD<Eigen::MatrixXf>(weight).singularValues()[0], 1, 0.05);
+  }
+}
+
+TEST(Trainer, AWarmStartFromOtherNetworksIsRefusedWithTheirWidths) {
+  SpringEnv env(48);
+  const Trainer source(Small("baseline"), &env);
+  LearnConfig config = Small("silc");
+  config.actor_hidden = {16, 8};
+  Trainer other(config, &env);
+  try {
+    other.Init(source.Save(), "there.silc");
+    FAIL() << "[32, 32] is not [16, 8]";
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("there.silc: learn.actor_hidden is [32, 32] there and [16, 8] here"),
+              std::string::npos)
+        << text;
   }
 }
 

@@ -36,7 +36,7 @@ struct CudaLocoEnv::Impl {
                setup.context.robot.nv <= kMaxTaskVelocities);
     const auto n = static_cast<std::size_t>(num_envs);
     states = DeviceArray<EnvState>(n);
-    obs = DeviceArray<float>(n * kActorObs);
+    obs = DeviceArray<float>(n * ActorObs(options.config));
     critic_obs = DeviceArray<float>(n * kCriticObs);
     reward = DeviceArray<float>(n * 2);
     if (options.samples) jacobian = DeviceArray<float>(n * kSampleJacobian);
@@ -69,6 +69,7 @@ struct CudaLocoEnv::Impl {
     outputs = {.reward = reward.get(),
                .flag = flag.get(),
                .actor_obs = obs.get(),
+               .actor_width = ActorObs(setup.context.config),
                .critic_obs = critic_obs.get(),
                .contact_mode = mode.get(),
                .jacobian = options.samples ? jacobian.get() : nullptr,
@@ -128,7 +129,7 @@ struct CudaLocoEnv::Impl {
 
   LocoMemory Download() const {
     LocoMemory m;
-    m.Resize(num_envs);
+    m.Resize(num_envs, setup.context.config);
     progress.Download(&m.progress, stream);
     states.Download(m.states.data(), stream);
     obs.Download(m.obs.data(), stream);
@@ -243,6 +244,7 @@ std::string CudaLocoEnv::Save() const {
 void CudaLocoEnv::Load(const std::string& bytes) {
   Impl& i = *impl_;
   LocoMemory m;
+  m.Resize(i.num_envs, i.setup.context.config);
   UnpackState(bytes, i.setup.context.seed, &i.batch, &m);
   i.states.Upload(m.states.data(), i.stream);
   i.obs.Upload(m.obs.data(), i.stream);

@@ -13,6 +13,8 @@
 namespace silc {
 namespace {
 
+const int kActorObs = ActorObs({});
+
 constexpr int kRobots = 300;  // ragged against warps
 
 std::vector<float> RandomActions(int step, double size) {

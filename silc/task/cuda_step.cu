@@ -12,7 +12,7 @@ constexpr int kReduceThreads = 1024;
 __device__ StepOutput OutputOf(const DeviceOutputs& o, int env) {
   return {.reward = o.reward + 2 * env,
           .flag = o.flag + env,
-          .actor_obs = o.actor_obs + static_cast<long>(env) * kActorObs,
+          .actor_obs = o.actor_obs + static_cast<long>(env) * o.actor_width,
           .critic_obs = o.critic_obs + static_cast<long>(env) * kCriticObs,
           .contact_mode = o.contact_mode + env,
           .jacobian = o.jacobian == nullptr ? nullptr
@@ -129,8 +129,8 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
                               const __grid_constant__ DeviceDelivery to) {
   const long env = blockIdx.x;
   const int k = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
-  for (int i = k; i < kActorObs; i += step) {
-    to.obs[env * to.obs_stride + i] = from.actor_obs[env * kActorObs + i];
+  for (int i = k; i < from.actor_width; i += step) {
+    to.obs[env * to.obs_stride + i] = from.actor_obs[env * from.actor_width + i];
   }
   for (int i = k; i < kCriticObs; i += step) {
     to.critic_obs[env * kCriticObs + i] = from.critic_obs[env * kCriticObs + i];

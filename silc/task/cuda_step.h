@@ -25,6 +25,7 @@ struct DeviceOutputs {
   float* reward;
   std::uint8_t* flag;
   float* actor_obs;
+  int actor_width;  // ActorObs()
   float* critic_obs;
   std::uint8_t* contact_mode;
   float* jacobian;  // or null

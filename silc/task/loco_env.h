@@ -17,7 +17,7 @@ namespace silc {
 /// next call. Robots whose episode ended have been reset: their observation is the first of the new
 /// episode, their reward and flag belong to the step that ended the old one.
 struct LocoStep {
-  std::span<const float> obs;          // (num_envs, kActorObs)  actor, 5 frames, newest last
+  std::span<const float> obs;          // (num_envs, ActorObs())  actor, newest frame last
   std::span<const float> critic_obs;   // (num_envs, kCriticObs)
   std::span<const float> reward;       // (num_envs, 2)          lower, upper agent
   std::span<const std::uint8_t> flag;  // (num_envs)             StepFlag

@@ -17,6 +17,8 @@
 namespace silc {
 namespace {
 
+const int kActorObs = ActorObs({});
+
 std::vector<float> RandomActions(int envs, std::uint32_t step, double size = 0.3) {
   std::vector<float> actions(static_cast<std::size_t>(envs) * kTaskJoints);
   for (int env = 0; env < envs; ++env) {

@@ -133,10 +133,10 @@ LocoStats MakeStats(std::span<const float> tracking,
   return stats;
 }
 
-void LocoMemory::Resize(int num_envs) {
+void LocoMemory::Resize(int num_envs, const TaskConfig& config) {
   const auto n = static_cast<std::size_t>(num_envs);
   states.resize(n);
-  obs.resize(n * kActorObs);
+  obs.resize(n * ActorObs(config));
   critic_obs.resize(n * kCriticObs);
   terms.resize(n * kNumRewards);
   tracking.resize(n * kNumTracking);
@@ -170,7 +170,6 @@ void UnpackState(const std::string& bytes,
                  PhysicsBatch* batch,
                  LocoMemory* memory) {
   const int num_envs = batch->num_envs();
-  memory->Resize(num_envs);
   SavedHeader header = {};
   std::vector<float>* const arrays[] = {
       &memory->obs, &memory->critic_obs, &memory->terms, &memory->tracking};

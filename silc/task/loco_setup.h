@@ -94,12 +94,12 @@ struct LocoMemory {
   std::vector<float> obs, critic_obs, terms, tracking;
   std::vector<std::uint8_t> mode;
 
-  void Resize(int num_envs);
+  void Resize(int num_envs, const TaskConfig& config);
 };
 /// As bytes, with the fields: an environment with the same options goes on from them as this one
 /// would, on any back end.
 std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch* batch);
-/// Throws RunError when the bytes are not of an environment like this one.
+/// @param memory sized for this environment. Throws RunError when the bytes are not of one like it.
 void UnpackState(const std::string& bytes,
                  std::uint64_t seed,
                  PhysicsBatch* batch,

@@ -7,9 +7,10 @@
 namespace silc {
 
 inline constexpr int kActorFrame = 131;
-inline constexpr int kHistory = 5;
-inline constexpr int kActorObs = kActorFrame * kHistory;
 inline constexpr int kCriticObs = 152;
+
+/// Numbers the actors see: the frames of config.observation.history.
+SILC_HD int ActorObs(const TaskConfig& config) { return kActorFrame * config.observation.history; }
 
 /// What an observation is made of, without noise.
 struct ObservationState {
@@ -85,16 +86,17 @@ SILC_HD void CriticFrame(const TaskRobot& robot, const ObservationState& s, floa
   for (int k = 0; k < 3; ++k) put(0.05f * s.push_B[k]);
 }
 
-/// Appends a frame to a history of five, oldest first. A fresh history is filled with the frame.
-SILC_HD void PushFrame(const float* frame, bool fresh, float* history) {
+/// Appends a frame to a history of `frames`, oldest first. A fresh history is filled with the
+/// frame.
+SILC_HD void PushFrame(const float* frame, int frames, bool fresh, float* history) {
   if (fresh) {
-    for (int f = 0; f < kHistory - 1; ++f) {
+    for (int f = 0; f < frames - 1; ++f) {
       for (int i = 0; i < kActorFrame; ++i) history[f * kActorFrame + i] = frame[i];
     }
   } else {
-    for (int i = 0; i < kActorFrame * (kHistory - 1); ++i) history[i] = history[i + kActorFrame];
+    for (int i = 0; i < kActorFrame * (frames - 1); ++i) history[i] = history[i + kActorFrame];
   }
-  for (int i = 0; i < kActorFrame; ++i) history[kActorFrame * (kHistory - 1) + i] = frame[i];
+  for (int i = 0; i < kActorFrame; ++i) history[kActorFrame * (frames - 1) + i] = frame[i];
 }
 
 }  // namespace silc

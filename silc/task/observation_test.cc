@@ -17,6 +17,9 @@
 namespace silc {
 namespace {
 
+const int kHistory = TaskConfig().observation.history;
+const int kActorObs = ActorObs({});
+
 ObservationLayout Layout() {
   return ReadLayoutFile(std::string(SILC_SOURCE_DIR) + "/layouts/g1_loco.yaml").layout;
 }
@@ -157,9 +160,10 @@ TEST(Observation, AFreshHistoryIsFilledAndAnOldOneMovesOn) {
   std::vector<float> history(kActorObs, 7), frame(kActorFrame);
   for (int t = 1; t <= 3; ++t) {
     std::fill(frame.begin(), frame.end(), static_cast<float>(t));
-    PushFrame(frame.data(), t == 1, history.data());
+    PushFrame(frame.data(), kHistory, t == 1, history.data());
   }
-  const float expected[kHistory] = {1, 1, 1, 2, 3};
+  const float expected[] = {1, 1, 1, 2, 3};
+  ASSERT_EQ(kHistory, std::ssize(expected));
   for (int i = 0; i < kActorObs; ++i) ASSERT_EQ(history[i], expected[i / kActorFrame]) << i;
 }
 

@@ -91,6 +91,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"arms.max_speed", &c.arms.max_speed, 0.1, 30, "rad/s"},
       {"arms.fixed_prob", &c.arms.fixed_prob, 0, 1, "1"},
       {"arms.blend", &c.arms.blend, 0.02, 10, "s"},
+      {"observation.history", &c.observation.history, 1, 32, "frames"},
       {"action.clip", &c.action.clip, 0.1, 1e4, "1"},
       {"action.delay_max", &c.action.delay_max, 0, 64, "substeps"},
       {"noise.joint_pos", &c.noise.joint_pos, 0, 1, "rad"},

@@ -61,6 +61,10 @@ struct TaskConfig {
     float blend = 1;                              // [s] from one motion clip to the next
   } arms;
 
+  struct Observation {
+    int history = 5;  // [frames] the actors see, the newest included
+  } observation;
+
   struct Action {
     float clip = 100;   // [1] raw network output, ±
     int delay_max = 4;  // [substeps] of the joint target, drawn per episode from {0 … this}

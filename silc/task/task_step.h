@@ -98,7 +98,7 @@ inline constexpr std::uint8_t kModeUnknown = 255;
 struct StepOutput {
   float* reward;       // 2: lower, upper
   std::uint8_t* flag;  // StepFlag
-  float* actor_obs;    // kActorObs, keeps the history between steps
+  float* actor_obs;    // ActorObs(), keeps the history between steps
   float* critic_obs;   // kCriticObs
   std::uint8_t* contact_mode;
   float* jacobian;  // kSampleJacobian, or null
@@ -358,7 +358,7 @@ SILC_HD void Observe(const TaskContext& t,
   Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
   float frame[kActorFrame];
   ActorFrame(t.config.noise, robot, o, draw, frame);
-  PushFrame(frame, s.fresh, out->actor_obs);
+  PushFrame(frame, t.config.observation.history, s.fresh, out->actor_obs);
   CriticFrame(robot, o, out->critic_obs);
 }
 

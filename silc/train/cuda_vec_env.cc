@@ -17,9 +17,9 @@ CUstream_st* TakeStream() {
   return stream.stream();
 }
 
-DeviceDelivery Delivery(const ObservationView& view) {
+DeviceDelivery Delivery(const TaskConfig& config, const ObservationView& view) {
   return {.obs = view.obs,
-          .obs_stride = view.obs_stride > 0 ? view.obs_stride : kActorObs,
+          .obs_stride = view.obs_stride > 0 ? view.obs_stride : ActorObs(config),
           .critic_obs = view.critic_obs,
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,
@@ -40,14 +40,14 @@ CudaVecEnv::CudaVecEnv(LocoVecEnvOptions options)
 
 void CudaVecEnv::Reset(const ObservationView& first) {
   env_.Reset();
-  env_.Deliver(Delivery(first));
+  env_.Deliver(Delivery(env_.config(), first));
 }
 
 void CudaVecEnv::Step(const float* action,
                       const OutcomeView& outcome,
                       const ObservationView& next) {
   env_.Step(action);
-  DeviceDelivery to = Delivery(next);
+  DeviceDelivery to = Delivery(env_.config(), next);
   to.reward = outcome.reward;
   to.done = outcome.done;
   to.timed_out = outcome.timed_out;

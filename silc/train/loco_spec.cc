@@ -22,6 +22,7 @@ ObservationLayout LocoLayout(const RobotModel& robot, const TaskConfig& config) 
   const RobotSpec& spec = robot.spec();
   const GainSet& gains = spec.Gains();
   const std::vector<int> joint = MapJoints(layout.joints, spec.joints, path);
+  layout.history = config.observation.history;
   layout.control_dt = spec.control_period;
   layout.kp.clear();
   layout.kd.clear();
@@ -38,11 +39,11 @@ ObservationLayout LocoLayout(const RobotModel& robot, const TaskConfig& config) 
   layout.action.clip = Decimal(config.action.clip);
   layout.clock.period = Decimal(config.gait.period);
   layout.Validate(path);
-  if (ObservationWidth(layout) != kActorObs) {
+  if (ObservationWidth(layout) != ActorObs(config)) {
     throw ConfigError(fmt::format("{}: describes {} numbers, the task observes {}",
                                   path,
                                   ObservationWidth(layout),
-                                  kActorObs));
+                                  ActorObs(config)));
   }
   return layout;
 }
@@ -94,7 +95,7 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
                      int num_envs) {
   EnvSpec spec;
   spec.num_envs = num_envs;
-  spec.obs_dim = kActorObs;
+  spec.obs_dim = ActorObs(config);
   spec.critic_obs_dim = kCriticObs;
   spec.agents = {{"lower", kLowerJoints}, {"upper", kUpperJoints}};
   spec.stiffness = true;

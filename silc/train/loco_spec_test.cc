@@ -12,6 +12,9 @@
 namespace silc {
 namespace {
 
+const int kHistory = TaskConfig().observation.history;
+const int kActorObs = ActorObs({});
+
 // Five frames of the task's own observation code without noise; `change` may touch the state of the
 // frame of this age (0 the newest).
 Eigen::VectorXf Observe(const TaskRobot& robot,
@@ -28,7 +31,7 @@ Eigen::VectorXf Observe(const TaskRobot& robot,
                state,
                unused,
                frame);
-    PushFrame(frame, age == kHistory - 1, history.data());
+    PushFrame(frame, kHistory, age == kHistory - 1, history.data());
   }
   return history;
 }

@@ -87,9 +87,10 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
     const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
       std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
     };
-    const std::size_t stride = view.obs_stride > 0 ? view.obs_stride : kActorObs;
+    const std::size_t width = ActorObs(env_.config());
+    const std::size_t stride = view.obs_stride > 0 ? view.obs_stride : width;
     for (std::size_t env = first; env < first + count; ++env) {
-      std::memcpy(view.obs + env * stride, &step.obs[env * kActorObs], kActorObs * sizeof(float));
+      std::memcpy(view.obs + env * stride, &step.obs[env * width], width * sizeof(float));
     }
     copy(view.critic_obs, step.critic_obs, kCriticObs);
     if (s.mode == nullptr) return;

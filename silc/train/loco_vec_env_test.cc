@@ -15,6 +15,8 @@
 namespace silc {
 namespace {
 
+const int kActorObs = ActorObs({});
+
 constexpr int kRobots = 70;  // two chunks, the second ragged
 
 LocoVecEnvOptions Options(bool samples = true) {

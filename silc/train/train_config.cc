@@ -2,16 +2,18 @@
 #include "silc/train/train_config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
+#include "silc/learn/checkpoint.h"
+#include "silc/learn/crc32c.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
@@ -28,9 +30,11 @@ std::string Underscored(std::string name) {
 
 // "" when the task has no file of its own and no preset was named
 std::string FindPreset(const std::string& task, const std::string& preset) {
-  if (preset.find('/') != std::string::npos || fs::path(preset).extension() == ".yaml") {
-    return preset;
+  if (preset.find('/') != std::string::npos || fs::path(preset).extension() == ".yaml" ||
+      fs::exists(preset + "/config.yaml")) {
+    return fs::is_directory(preset) ? preset + "/config.yaml" : preset;
   }
+  if (task.empty()) throw ConfigError("train: name a task: g1-stand or g1-loco");
   const std::string stem = Underscored(fs::path(task).stem().string());
   const std::string name = preset.empty() ? stem : stem + "_" + Underscored(preset);
   std::vector<std::string> known;
@@ -48,6 +52,49 @@ std::string FindPreset(const std::string& task, const std::string& preset) {
   known.erase(std::unique(known.begin(), known.end()), known.end());
   throw ConfigError("--preset " + preset + ": '" + task + "' has none of this name" +
                     DidYouMean(preset, known));
+}
+
+// the checkpoint a warm start names: a file, or the newest whole one of a run
+InputFile FindInit(const std::string& path) {
+  if (fs::is_regular_file(path)) {
+    ParseBlobs(ReadFile(path), "--init " + path);
+    return InputFile::Of(path);
+  }
+  if (!fs::is_directory(path)) {
+    throw ConfigError("--init " + path + ": neither a run's folder nor a checkpoint");
+  }
+  std::string broken;
+  const auto newest = CheckpointFolder(path + "/checkpoints", 2).LoadNewest([&](const auto& why) {
+    broken += "\n  " + why;
+  });
+  if (!newest) {
+    throw ConfigError("--init " + path + ": there is no whole checkpoint in " + path +
+                      "/checkpoints" + broken);
+  }
+  return InputFile::Of(newest->path);
+}
+
+// a file as it is; of a folder all motions in it and below, by name
+void AddMotions(const std::string& path, std::vector<InputFile>* motions) {
+  if (!fs::exists(path)) throw ConfigError("--motions " + path + ": no such file or folder");
+  if (!fs::is_directory(path)) {
+    motions->push_back(InputFile::Of(path));
+    return;
+  }
+  std::vector<std::string> files;
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(path, error);
+       !error && entry != fs::recursive_directory_iterator();
+       entry.increment(error)) {
+    const std::string ending = entry->path().extension().string();
+    if (entry->is_regular_file() && (ending == ".csv" || ending == ".npz")) {
+      files.push_back(entry->path().string());
+    }
+  }
+  if (error) throw ConfigError("--motions " + path + ": cannot be read: " + error.message());
+  if (files.empty()) throw ConfigError("--motions " + path + ": no .csv or .npz in this folder");
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) motions->push_back(InputFile::Of(file));
 }
 
 void SetBackend(const std::string& backend, TrainConfig* config) {
@@ -78,19 +125,39 @@ std::string Indented(const std::string& text) {
 
 }  // namespace
 
-TrainConfig ResolveTrainConfig(const TrainRequest& request) {
+InputFile InputFile::Of(const std::string& path) {
+  return {fs::absolute(path).lexically_normal().string(),
+          fmt::format("{:08x}", Crc32c(ReadFile(path)))};
+}
+
+void InputFile::Check(const std::string& way_out) const {
+  if (!fs::exists(path)) throw ConfigError(path + ": is gone\n  " + way_out);
+  const std::string now = Of(path).crc32c;
+  if (now == crc32c) return;
+  throw ConfigError(
+      fmt::format("{}: has changed since the run began (its checksum was {}, now it is {})\n  {}",
+                  path,
+                  crc32c,
+                  now,
+                  way_out));
+}
+
+namespace {
+
+TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
   TrainConfig config;
   config.task = request.task;
   config.task_config = ReadTaskConfig(FindTaskFile(request.task));
   const std::string method = request.method.value_or("baseline");
   ApplyMethod(method, "--method", &config.learn);
-
-  const std::string preset = FindPreset(request.task, request.preset);
   if (!preset.empty()) {
     const YamlNode root = YamlNode::ParseFile(preset);
     root.Keys({}, {"title", "envs", "mode", "learn", "task", "methods"});
     if (root.Has("envs")) config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
-    if (root.Has("mode")) config.mode = root["mode"].AsString();
+    if (root.Has("mode")) {
+      config.mode = root["mode"].AsString();
+      config.mode_from = "preset";
+    }
     if (root.Has("task")) OverlayTaskConfig(root["task"], &config.task_config);
     const auto read = [&](const YamlNode& node) {
       ReadLearnConfig(node, &config.learn);
@@ -105,21 +172,76 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
       if (methods.Has(method)) read(methods[method]);
     }
   }
+  if (!request.mode) {
+    const UserBudget budget = ReadBudget(config.mode);
+    config.mode = budget.name;
+    config.budget = budget.spec;
+  }
+  return config;
+}
 
-  if (request.mode) config.mode = *request.mode;
-  const UserBudget budget = ReadBudget(config.mode);
-  config.mode = budget.name;
-  config.budget = budget.spec;
+// somebody's run again
+TrainConfig FromRun(const TrainRequest& request, const std::string& path) {
+  TrainConfig config = ReadTrainConfig(path);
+  if (!request.task.empty() && request.task != config.task) {
+    throw ConfigError("--preset " + path + ": is a run of " + config.task + ", not of " +
+                      request.task + "; leave the task out, or take another preset");
+  }
+  if (request.method && *request.method != config.learn.penalty.method) {
+    config.learn.penalty = {};  // what it says is about its own method
+    ApplyMethod(*request.method, "--method", &config.learn);
+  }
+  return config;
+}
+
+}  // namespace
+
+TrainConfig ResolveTrainConfig(const TrainRequest& request) {
+  const std::string preset = FindPreset(request.task, request.preset);
+  const bool run = !preset.empty() && YamlNode::ParseFile(preset).Has("task_config");
+  if (!run && request.task.empty()) {
+    throw ConfigError("train: name a task: g1-stand or g1-loco");
+  }
+  TrainConfig config = run ? FromRun(request, preset) : FromPreset(request, preset);
+  if (request.mode) {
+    const UserBudget budget = ReadBudget(*request.mode);
+    config.mode = budget.name;
+    config.mode_from = "--mode";
+    config.budget = budget.spec;
+  }
   if (request.envs) config.envs = *request.envs;
   if (request.seed) config.learn.seed = *request.seed;
   if (request.threads) config.learn.threads = *request.threads;
   if (request.iterations) config.learn.iterations = *request.iterations;
-  for (const std::string& file : request.motions) {
-    config.motions.push_back(fs::absolute(file).string());
-  }
-  SetBackend(request.backend.value_or("batch"), &config);
+  if (!request.motions.empty()) config.motions.clear();
+  for (const std::string& path : request.motions) AddMotions(path, &config.motions);
+  if (!request.init.empty()) config.init = FindInit(request.init);
+  SetBackend(request.backend.value_or(config.backend), &config);
   ApplyTrainOverrides(request.overrides, &config);
   return config;
+}
+
+bool IsBounded(const TrainConfig& config) {
+  const Method method = MethodOf(config.learn);
+  return method == Method::kSilc || method == Method::kSilcPaper;
+}
+
+std::string BudgetNote(const TrainConfig& config) {
+  if (!IsBounded(config)) {
+    if (config.mode_from != "--mode") return {};
+    return fmt::format("{} takes no budget: --mode {} is written down and bounds nothing",
+                       config.learn.penalty.method,
+                       config.mode);
+  }
+  std::string numbers = BudgetYaml(config.budget);
+  numbers.pop_back();  // the last line's end
+  for (std::size_t at; (at = numbers.find('\n')) != std::string::npos;) {
+    numbers.replace(at, 1, ", ");
+  }
+  const std::string why = config.mode_from == "default"  ? " (no --mode was given: the default)"
+                          : config.mode_from == "preset" ? " (the preset's)"
+                                                         : "";
+  return fmt::format("budget {}{}: {}", config.mode, why, numbers);
 }
 
 void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config) {
@@ -166,18 +288,25 @@ void ApplyResumeOverrides(std::span<const std::string> overrides, TrainConfig* c
 }
 
 std::string ToYaml(const TrainConfig& config) {
-  std::vector<std::string> motions;
-  for (const std::string& file : config.motions) motions.push_back(Quoted(file));
+  const auto input = [](const InputFile& file) {
+    return fmt::format("{{file: {}, crc32c: \"{}\"}}", Quoted(file.path), file.crc32c);
+  };
+  std::string motions;
+  for (const InputFile& file : config.motions) motions += "\n  - " + input(file);
   return fmt::format(
-      "# everything this run was made of; silc train --resume reads it\n"
-      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmotions: [{}]\nbudget:\n{}{}"
+      "# everything this run was made of: silc train --resume RUN goes on with it, --preset "
+      "RUN/config.yaml makes it again\n"
+      "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmode_from: {}\nmotions:{}\n"
+      "{}budget:\n{}{}"
       "task_config:\n{}",
       Quoted(config.task),
       Quoted(config.robot),
       config.backend,
       config.envs,
       Quoted(config.mode),
-      fmt::join(motions, ", "),
+      config.mode_from,
+      motions.empty() ? " []" : motions,
+      config.init ? "init: " + input(*config.init) + "\n" : "",
       Indented(BudgetYaml(config.budget)),
       ToYaml(config.learn),
       Indented(TaskConfigYaml(config.task_config)));
@@ -186,13 +315,23 @@ std::string ToYaml(const TrainConfig& config) {
 TrainConfig ReadTrainConfig(const std::string& path) {
   const YamlNode root = YamlNode::ParseFile(path);
   root.Keys(
-      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"});
+      {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"},
+      {"mode_from", "init"});
   TrainConfig config;
   config.task = root["task"].AsString();
   config.robot = root["robot"].AsString();
   config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
   config.mode = root["mode"].AsString();
-  config.motions = root["motions"].AsStrings();
+  if (root.Has("mode_from")) {
+    config.mode_from = root["mode_from"].AsChoice({"default", "preset", "--mode"});
+  }
+  const auto input = [](const YamlNode& node) {
+    node.Keys({"file", "crc32c"});
+    return InputFile{node["file"].AsString(), node["crc32c"].AsString()};
+  };
+  const YamlNode motions = root["motions"];
+  for (int i = 0; i < motions.size(); ++i) config.motions.push_back(input(motions[i]));
+  if (root.Has("init")) config.init = input(root["init"]);
   config.budget = ParseBudget(root["budget"]);
   ReadLearnConfig(root["learn"], &config.learn);
   OverlayTaskConfig(root["task_config"], &config.task_config);
@@ -212,12 +351,14 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   env.threads = config.learn.threads > 0
                     ? config.learn.threads
                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const Method method = MethodOf(config.learn);
-  env.samples = method == Method::kSilc || method == Method::kSilcPaper;
+  env.samples = IsBounded(config);
   if (!config.motions.empty()) {
     const RobotModel robot = RobotModel::Load(config.robot);
     std::vector<MotionClip> clips;
-    for (const std::string& file : config.motions) clips.push_back(ReadMotion(file, robot));
+    for (const InputFile& file : config.motions) {
+      file.Check("Put the file back, or begin a new run with --motions.");
+      clips.push_back(ReadMotion(file.path, robot));
+    }
     env.motions = MotionLibrary(clips, robot.spec().control_period);
   }
   return options;

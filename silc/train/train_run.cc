@@ -90,7 +90,7 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
                                   fs::path(path).parent_path().filename().string());
   metadata["silc_task"] = config.task;
   metadata["silc_method"] = config.learn.penalty.method;
-  metadata["silc_mode"] = config.mode;
+  if (IsBounded(config)) metadata["silc_mode"] = config.mode;
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
 
@@ -102,6 +102,12 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   env_options.diverged_log = folder + "/diverged.jsonl";
   const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
   Trainer trainer(config.learn, env.get());
+  const bool warm = config.init && !options.resume;
+  if (warm) {
+    const std::string& path = config.init->path;
+    config.init->Check("Name another run or checkpoint with --init.");
+    trainer.Init(ParseBlobs(ReadFile(path), path), path);
+  }
 
   std::error_code error;
   fs::create_directories(folder, error);
@@ -113,7 +119,14 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
                       " goes on with it");
   }
   if (!known) {
-    WriteRunFolder(folder, ToYaml(config), config.learn.seed);
+    // before config.yaml, which makes the folder a run: it then goes on without the other's files
+    if (warm) {
+      CheckpointFolder(folder + "/checkpoints", config.learn.keep_checkpoints)
+          .Save(0, trainer.Save());
+    }
+    const std::string note = BudgetNote(config);
+    WriteRunFolder(
+        folder, ToYaml(config), config.learn.seed, note.empty() ? "" : "note: |\n  " + note + "\n");
   } else {
     WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
     RemoveLeftovers(folder);
@@ -121,8 +134,13 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   const auto say = [&](const std::string& text) {
     if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
   };
+  if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init->path));
   if (options.resume) {
     const bool resumed = trainer.Resume(folder, say);
+    if (!resumed && config.init) {
+      throw RunError(folder + ": no whole checkpoint is left, and it had begun with " +
+                     config.init->path + "\n  Begin a new run with --init.");
+    }
     say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
                 : folder + ": no whole checkpoint; starts at the beginning");
     TrimMetrics(folder + "/metrics.jsonl", trainer.iteration());

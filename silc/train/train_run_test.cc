@@ -11,6 +11,7 @@
 #include "silc/base/file.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/trainer.h"
+#include "silc/npz/npz.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy.h"
 #include "silc/policy/policy_metadata.h"
@@ -108,6 +109,128 @@ TEST(TrainRun, StoppedAndResumedEndsWithTheSameBytes) {
   fs::remove_all(options.folder);
 }
 
+// A warm start needs the other run's files once: killed before its first checkpoint and resumed, it
+// ends as if nobody had touched it, though the other run is gone.
+TEST(TrainRun, AWarmStartGoesOnWithoutTheRunItCameFrom) {
+  TrainRunOptions source;
+  source.config = Small("baseline");
+  source.folder = Folder("source");
+  RunTraining(source);
+
+  TrainRequest request = {.task = "g1-stand", .init = source.folder};
+  const InputFile newest = *ResolveTrainConfig(request).init;
+  EXPECT_EQ(fs::path(newest.path).filename(), "checkpoint_00000003.silc");
+  TrainRunOptions options;
+  options.config = Small("silc");
+  options.config.learn.checkpoint_every = 100;
+  options.config.init = newest;
+  options.folder = Folder("warm");
+  RunTraining(options);
+  const std::string whole = LastCheckpoint(options.folder, 3);
+  // killed early: nothing but the start is there
+  fs::remove(options.folder + "/checkpoints/checkpoint_00000003.silc");
+  fs::remove_all(source.folder);
+  TrainRunOptions resumed;
+  resumed.config = ReadTrainConfig(options.folder + "/config.yaml");
+  EXPECT_EQ(resumed.config.init->path, newest.path);
+  resumed.folder = options.folder;
+  resumed.resume = true;
+  EXPECT_TRUE(RunTraining(resumed).done);
+  EXPECT_TRUE(LastCheckpoint(options.folder, 3) == whole);
+  // without any it must not begin with fresh networks in silence
+  fs::remove_all(options.folder + "/checkpoints");
+  EXPECT_THROW(RunTraining(resumed), RunError);
+
+  options.folder = Folder("cold");
+  options.config.init.reset();
+  RunTraining(options);
+  EXPECT_FALSE(LastCheckpoint(options.folder, 3) == whole) << "the warm start has no effect";
+  for (const std::string& folder : {resumed.folder, options.folder}) fs::remove_all(folder);
+}
+
+// Arms still at `angle` [rad] in each kind of file. AMASS's is the pose with all angles zero, arms
+// sideways, which is not what a generated reach would start with.
+std::string CsvMotion(double angle) {
+  std::string row = "0,0,0.79,0,0,0,1";
+  for (int j = 0; j < kTaskJoints; ++j) row += fmt::format(",{}", j < kLowerJoints ? 0 : angle);
+  return row + "\n" + row + "\n";
+}
+std::string MjlabMotion(double angle) {
+  return EncodeNpz(
+      {{"fps", {1}, {50}},
+       {"joint_pos", {100, kTaskJoints}, std::vector<double>(100 * kTaskJoints, angle)}});
+}
+std::string AmassMotion() {
+  return EncodeNpz(
+      {{"poses", {60, 156}, std::vector<double>(60 * 156, 0.0)}, {"mocap_framerate", {1}, {60}}});
+}
+
+// All three kinds, one of them in a folder: the arms follow each, the run trains, and goes on only
+// with the files it began with.
+TEST(TrainRun, TrainsOnMotionFilesAndKnowsThemAgain) {
+  const std::string data = Folder("motions");
+  fs::create_directories(data + "/more/deep");
+  WriteFileAtomically(data + "/a.csv", CsvMotion(0.11));
+  WriteFileAtomically(data + "/more/deep/b.npz", MjlabMotion(0.07));
+  WriteFileAtomically(data + "/more/c.npz", AmassMotion());
+  WriteFileAtomically(data + "/more/readme.txt", "no motion");
+  TrainRequest request = {.task = "g1-stand", .preset = "quick", .envs = 32};
+  request.motions = {data + "/a.csv", data + "/more"};
+  request.overrides = {
+      "learn.iterations=2", "learn.steps=4", "learn.actor_hidden=[8]", "learn.critic_hidden=[8]"};
+  TrainRunOptions options;
+  options.config = ResolveTrainConfig(request);
+  ASSERT_EQ(options.config.motions.size(), 3u);
+
+  // every robot's arms are where one of the files has them
+  LocoEnv env(EnvOptionsOf(options.config).env);
+  env.Reset();
+  int csv = 0, mjlab = 0, amass = 0;
+  for (int i = 0; i < 32; ++i) {
+    const float roll = env.state(i).arms.ref[1];  // left shoulder roll
+    if (std::abs(roll - 0.11f) < 1e-5f) ++csv;
+    if (std::abs(roll - 0.07f) < 1e-5f) ++mjlab;
+    if (roll > 1) ++amass;  // a quarter turn, as far as the joint goes
+  }
+  EXPECT_GT(csv, 0);
+  EXPECT_GT(mjlab, 0);
+  EXPECT_GT(amass, 0);
+  EXPECT_EQ(csv + mjlab + amass, 32);
+
+  options.folder = Folder("with_motions");
+  std::atomic<bool> stop{true};
+  options.stop = &stop;
+  EXPECT_EQ(RunTraining(options).iteration, 1);
+  options.config = ReadTrainConfig(options.folder + "/config.yaml");
+  options.resume = true;
+  const auto refusal = [&] {
+    try {
+      RunTraining(options);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  WriteFileAtomically(data + "/a.csv", CsvMotion(0.12));
+  EXPECT_NE(refusal().find("a.csv: has changed since the run began"), std::string::npos)
+      << refusal();
+  fs::remove(data + "/a.csv");
+  EXPECT_NE(refusal().find("a.csv: is gone"), std::string::npos) << refusal();
+  WriteFileAtomically(data + "/a.csv", CsvMotion(0.11));
+  stop = false;
+  EXPECT_TRUE(RunTraining(options).done);
+
+  // what is wrong with a motion is said before anything is written
+  WriteFileAtomically(data + "/more/c.npz", "PK");
+  request.motions = {data};
+  options.config = ResolveTrainConfig(request);
+  options.resume = false;
+  options.folder = Folder("with_broken");
+  EXPECT_NE(refusal().find("c.npz"), std::string::npos) << refusal();
+  EXPECT_FALSE(fs::exists(options.folder));
+  for (const char* name : {"motions", "with_motions"}) fs::remove_all(Folder(name));
+}
+
 // What `silc observe` and a robot load is the network that was trained, fed with what it was
 // trained on: the exported file beside the trainer's own network, in the closed loop of the task.
 TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
@@ -116,7 +239,10 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
       .joint_pos = 0, .joint_vel = 0, .torque = 0, .base_ang_vel = 0, .gravity = 0};
   config.task_config.commands.walk_prob = 0.5f;
   config.task_config.episode.length = 20;
-  config.task_config.gait.period = 0.9f;  // not the layout file's: the export must follow
+  // not the layout file's: the export must follow
+  config.task_config.gait.period = 0.9f;
+  config.task_config.observation.history = 3;
+  const std::size_t width = ActorObs(config.task_config);
   LocoVecEnv env(EnvOptionsOf(config));
   Trainer trainer(config.learn, &env);
   trainer.Iterate();
@@ -169,7 +295,7 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
       walked += state.command.walk > 0.5f;
 
       float* action = &actions[i * kTaskJoints];
-      trained.Forward({&step.obs[i * kActorObs], kActorObs}, {action, kTaskJoints});
+      trained.Forward({&step.obs[i * width], width}, {action, kTaskJoints});
       for (int j = 0; j < kTaskJoints; ++j) {
         // observations agree to 2e-5 and the small network's gain is of order one
         ASSERT_NEAR(deployed[i].raw_action()[j], action[j], 1e-4) << "step " << t << " joint " << j;
@@ -201,6 +327,9 @@ TEST(TrainConfig, UnknownNamesAreAnsweredWithTheNearest) {
   expect({.task = "g1-stand", .overrides = {"learn.epoch=3"}}, "did you mean learn.epochs?");
   expect({.task = "g1-stand", .overrides = {"lern.epochs=3"}}, "did you mean learn.epochs?");
   expect({.task = "g1-stand", .overrides = {"task.push.forec=3"}}, "did you mean task.push.force");
+  expect({.task = "g1-stand", .init = "nowhere"}, "neither a run's folder nor a checkpoint");
+  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR}, "no whole checkpoint in");
+  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR "/README.md"}, "not a checkpoint of silc");
   expect({.task = "g1-stand", .overrides = {"task.push.force"}}, "must be key=value");
   expect({.task = "g1-stand", .overrides = {"task.push.force=x"}}, "is no number");
 }
@@ -209,16 +338,79 @@ TEST(TrainConfig, IsReadBackAsWritten) {
   TrainConfig config = Small("silc");
   config.task_config.push.force = 1.0f / 3;
   config.learn.rate = 1.0 / 3000;
-  config.motions = {"/tmp/a \"b\".csv"};
+  config.motions = {{"/tmp/a \"b\".csv", "01234567"}, {"c.npz", "1e234567"}};
+  config.init = InputFile{"d.silc", "00000000"};
+  config.mode_from = "preset";
   const std::string path = Folder("config") + ".yaml";
   WriteFileAtomically(path, ToYaml(config));
   const TrainConfig read = ReadTrainConfig(path);
   EXPECT_EQ(ToYaml(read), ToYaml(config));
   EXPECT_EQ(read.task_config.push.force, config.task_config.push.force);
   EXPECT_EQ(read.learn.rate, config.learn.rate);
-  EXPECT_EQ(read.motions, config.motions);
+  ASSERT_EQ(read.motions.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(read.motions[i].path, config.motions[i].path);
+    EXPECT_EQ(read.motions[i].crc32c, config.motions[i].crc32c);
+  }
+  EXPECT_EQ(read.init->path, "d.silc");
+  EXPECT_EQ(read.mode_from, "preset");
   EXPECT_EQ(read.budget.com, config.budget.com);
   fs::remove(path);
+}
+
+// Somebody's config.yaml makes his run again; what is asked for besides changes it.
+TEST(TrainConfig, ARunsConfigIsAPreset) {
+  const std::string folder = Folder("again");
+  fs::create_directories(folder);
+  TrainConfig config = Small("silc");
+  config.learn.seed = 7;
+  config.budget.null_stiffness = 33;  // a budget whose file is not here
+  config.mode = "mine.yaml";
+  config.mode_from = "--mode";
+  WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
+  EXPECT_EQ(ToYaml(ResolveTrainConfig({.preset = folder + "/config.yaml"})), ToYaml(config));
+  EXPECT_EQ(ToYaml(ResolveTrainConfig({.task = "g1-stand", .preset = folder})), ToYaml(config));
+
+  TrainRequest request = {.preset = folder, .method = "lcp", .seed = 8};
+  request.overrides = {"learn.epochs=9"};
+  const TrainConfig other = ResolveTrainConfig(request);
+  EXPECT_EQ(other.learn.penalty.method, "lcp");
+  EXPECT_EQ(other.learn.penalty.lambda, 0.002);
+  EXPECT_EQ(other.learn.seed, 8u);
+  EXPECT_EQ(other.learn.epochs, 9);
+  EXPECT_EQ(other.learn.actor_hidden, config.learn.actor_hidden);
+
+  const auto expect = [](const TrainRequest& wrong, const std::string& part) {
+    EXPECT_NE(Message(wrong).find(part), std::string::npos) << Message(wrong);
+  };
+  expect({.task = "g1-loco", .preset = folder}, "is a run of g1-stand, not of g1-loco");
+  expect({.preset = "quick"}, "name a task");
+  std::string text = ToYaml(config);
+  text.replace(text.find("epochs"), 6, "epohcs");
+  WriteFileAtomically(folder + "/config.yaml", text);
+  expect({.preset = folder}, "learn.epohcs: unknown key; did you mean epochs?");
+  text = ToYaml(config);
+  text.replace(text.find("\nenvs") + 1, 4, "evns");
+  WriteFileAtomically(folder + "/config.yaml", text);
+  expect({.preset = folder}, "did you mean envs?");
+  fs::remove_all(folder);
+}
+
+// Nobody shall think a policy is bounded by a mode he gave, or wonder where a mode came from.
+TEST(TrainConfig, SaysWhichBudgetHoldsAndWhoChoseIt) {
+  const auto note = [](const char* method, std::optional<std::string> mode) {
+    return BudgetNote(
+        ResolveTrainConfig({.task = "g1-stand", .method = method, .mode = std::move(mode)}));
+  };
+  EXPECT_EQ(note("silc", {}),
+            "budget compliance (no --mode was given: the default): com: [200, 200, 20000], "
+            "null_space: {weight: identity, stiffness: 50}");
+  EXPECT_EQ(note("silc-paper", "compliance"),
+            "budget compliance: com: [200, 200, 20000], null_space: {weight: identity, stiffness: "
+            "50}");
+  EXPECT_EQ(note("lcp", "soft-hand"),
+            "lcp takes no budget: --mode soft-hand is written down and bounds nothing");
+  EXPECT_EQ(note("baseline", {}), "");
 }
 
 // Presets may say what one method needs; others do not get it.

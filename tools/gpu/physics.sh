@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the GPU check of the physics, runs it with its benchmark, under compute-sanitizer and under a profiler,
-# and writes what they print to a folder.
-#   tools/gpu/physics.sh FOLDER
+# Builds the GPU check of the physics, runs it with its benchmark, under compute-sanitizer and, if asked, under a
+# profiler, and writes what they print to a folder.
+#   tools/gpu/physics.sh FOLDER [--profile]
 set -euo pipefail
-out=${1:?usage: tools/gpu/physics.sh FOLDER}
+out=${1:?usage: tools/gpu/physics.sh FOLDER [--profile]}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$out"
 export PATH=$PATH:/usr/local/cuda/bin
@@ -30,7 +30,7 @@ else
   echo "compute-sanitizer is not installed"
 fi
 
-if command -v ncu >/dev/null; then
+if [[ ${2:-} == --profile ]] && command -v ncu >/dev/null; then
   for robots in 4096 65536; do
     ncu --clock-control none --kernel-name regex:AdvanceKernel --launch-skip 5 --launch-count 1 \
       --section SpeedOfLight --section MemoryWorkloadAnalysis --section WarpStateStats --section Occupancy \
