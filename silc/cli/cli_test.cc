@@ -113,6 +113,36 @@ TEST_F(Cli, CheckTurnsAViolationIntoAFailure) {
       << outcome.text;
 }
 
+// Same seed, same bytes; a table, a plot, one line of JSON per policy.
+TEST_F(Cli, EvalWritesTheSameResultTwice) {
+  const std::string run = "eval com-impulse --episodes 1 --policy " + *stand_ + " --seed 3 --json ";
+  const Outcome outcome = Silc(run + Path("e1.json") + " --plot " + Path("e.svg"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("survive"), std::string::npos) << outcome.text;
+  ASSERT_EQ(Silc(run + Path("e2.json")).code, 0);
+  EXPECT_EQ(ReadFile(Path("e1.json")), ReadFile(Path("e2.json")));
+  const auto json = nlohmann::json::parse(ReadFile(Path("e1.json")));
+  EXPECT_EQ(json["experiment"], "com-impulse");
+  EXPECT_EQ(json["policy"], *stand_);
+  EXPECT_EQ(json["policy_sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(json["seeds"], std::vector<int>{3});
+  EXPECT_TRUE(ReadFile(Path("e.svg")).ends_with("</svg>\n"));
+  for (const char* name : {"e1.json", "e2.json", "e.svg"}) fs::remove(Path(name));
+}
+
+TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
+  const auto expect = [](const std::string& arguments, const std::string& message) {
+    const Outcome outcome = Silc("eval " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_NE(outcome.text.find(message), std::string::npos) << outcome.text;
+  };
+  const std::string policy = " --policy " + *stand_;
+  expect("hand-load --policy none.onnx", "none.onnx: no such file");
+  expect("hand-load" + policy + " --layout falcon", "575");
+  expect("hand-load" + policy + " --mode complaince", "did you mean compliance?");
+  expect("hand-load" + policy + " --layout falcon holosoma", "one, or one each");
+}
+
 TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
   WriteFileAtomically(Path("broken.onnx"), ReadFile(*stand_).substr(0, 500));
   const int before = NumFiles();

@@ -112,7 +112,7 @@ ExperimentResult RunComImpulse(const Policy& policy,
     lasted += t.end == LoopStatus::kRunning;
     stepped += t.end == LoopStatus::kRunning && t.stepped;
   }
-  result.metrics.push_back(ShareMetric("stepped", "took a step", stepped, lasted));
+  result.metrics.push_back(ShareMetric("stepped", "a foot left the floor", stepped, lasted));
   const Trial& shown = trials[FirstLasting(ends)];
   AddSurvival(ends, &result);
   result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "silc/base/error.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/robot/robot_model.h"
@@ -14,10 +15,11 @@ namespace silc {
 namespace {
 
 // A policy that always answers zero: servos at the default pose, arms at their reference.
-Policy Silent() {
+Policy Silent(double knee_gain = 200) {
   const RobotModel robot = RobotModel::Load("g1");
-  const ObservationLayout layout =
+  ObservationLayout layout =
       ReadLayoutFile(std::string(SILC_SOURCE_DIR) + "/layouts/g1_loco.yaml").layout;
+  layout.kp[3] = knee_gain;
   MlpNetwork network;
   network.inputs = ObservationWidth(layout);
   MlpLayer layer;
@@ -78,6 +80,40 @@ TEST(Episodes, TheSameSeedGivesTheSameEpisodesAtAnyThreadCount) {
   }
   for (std::size_t i = 0; i < one.sigma.size(); ++i) {
     EXPECT_EQ(one.sigma[i].disc, three.sigma[i].disc);
+  }
+}
+
+// Targets of any policy can be put to the task's servo; a servo of other gains is another robot.
+TEST(Episodes, APolicyWithOtherGainsIsRefusedWithTheJoint) {
+  try {
+    RunEpisodes(Silent(150), Options());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("left_knee_joint"), std::string::npos) << error.what();
+  }
+}
+
+// Jitter and power are of the walking part: a robot told to stand has none.
+TEST(Episodes, OnlyWalkingIsMeasuredForJitter) {
+  EpisodeOptions options = Options();
+  options.observe_every = 0;
+  options.episodes = 2;
+  options.task.episode.length = 0.4f;
+  options.task.commands.walk_prob = 0;
+  for (const EpisodeResult& e : RunEpisodes(Silent(), options).episodes) {
+    EXPECT_TRUE(std::isnan(e.all.action_jitter));
+    EXPECT_TRUE(std::isnan(e.all.power));
+  }
+  options.task.commands.walk_prob = 1;
+  for (const EpisodeResult& e : RunEpisodes(Silent(), options).episodes) {
+    EXPECT_EQ(e.all.action_jitter, 0);  // it always answers zero
+    EXPECT_GT(e.all.torque_jitter, 0);
+    EXPECT_GT(e.all.power, 0);
+    // all joints are legs with waist, and arms
+    EXPECT_NEAR(29 * e.all.power, 15 * e.lower.power + 14 * e.upper.power, 1e-9);
+    EXPECT_NEAR(29 * e.all.velocity_jitter,
+                15 * e.lower.velocity_jitter + 14 * e.upper.velocity_jitter,
+                1e-6 * e.all.velocity_jitter);
   }
 }
 

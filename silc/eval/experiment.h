@@ -86,8 +86,8 @@ struct ExperimentOptions {
   int observe_every = 10;     // control steps between observations of the stiffness; 0: none
   bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
 
-  /// A rougher, shorter version of experiments that take long (`frequency`: three frequencies;
-  /// `budget`: 2 s): for a first look and for tests.
+  /// A rougher, shorter version of experiments that take long (`frequency`: two points,
+  /// three frequencies; `budget`: 2 s): for a first look and for tests.
   bool quick = false;
 
   /// Called after every control step of the first trial of the first seed, with the scene as it

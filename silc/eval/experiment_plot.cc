@@ -53,6 +53,8 @@ plot::Figure FigureOf(const std::vector<const ExperimentResult*>& results,
     panel.title = name;
     if (apart && several) panel.title += ": " + label_of(from);
     bool shared_drawn = false;
+    // several policies with several curves each: colours say whose, strokes say what, each once
+    std::vector<plot::Series> strokes;
     for (std::size_t k = from; k < to; ++k) {
       int colour = apart ? 1 : 1 + static_cast<int>(k) % (plot::kNumColors - 1);
       bool first = true, shared_here = false;
@@ -66,14 +68,21 @@ plot::Figure FigureOf(const std::vector<const ExperimentResult*>& results,
         series.color = curve.shared ? 0 : colour;
         series.label = curve.label;
         if (!curve.shared && several && !apart) {
-          series.label = label_of(k) + (curve.label.empty() ? "" : ", " + curve.label);
+          series.label = first ? label_of(k) : "";
+          const bool told = curve.label.empty() ||
+                            std::any_of(strokes.begin(), strokes.end(), [&](const auto& other) {
+                              return other.label == curve.label;
+                            });
+          if (!told) {
+            strokes.push_back({.label = curve.label, .color = 0, .stroke = series.stroke});
+          }
         }
         panel.series.push_back(std::move(series));
         panel.x = {curve.x_label, curve.log_x, {}};
         panel.y = {curve.y_label, curve.log_y, {}};
         // with a panel to itself a policy's curves differ by colour as well
         if ((apart || !several) && !curve.shared) colour = 1 + colour % (plot::kNumColors - 1);
-        first = false;
+        first = first && curve.shared;
       }
       shared_drawn = shared_drawn || shared_here;
       if (first) continue;
@@ -82,6 +91,7 @@ plot::Figure FigureOf(const std::vector<const ExperimentResult*>& results,
         if (span.panel == name) panel.bands.push_back({span.label, span.x0, span.x1, 2});
       }
     }
+    panel.series.insert(panel.series.end(), strokes.begin(), strokes.end());
     figure.panels.push_back(std::move(panel));
   };
   for (const std::string& name : names) {

@@ -43,6 +43,8 @@ const std::vector<Point> kPoints = {
     {"com_y", "centre of mass, y", Push::Point::kCom, 1, 2},
 };
 
+const std::vector<Point> kQuickPoints = {kPoints[2], kPoints[3]};
+
 Vector3d Position(const ClosedLoop& loop, Push::Point point) {
   return point == Push::Point::kCom ? loop.ComPosition() : loop.HandPosition(kLeft);
 }
@@ -223,6 +225,7 @@ ExperimentResult RunFrequency(const Policy& policy,
                               const ExperimentOptions& options,
                               const Progress& progress) {
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
+  const std::vector<Point>& points = options.quick ? kQuickPoints : kPoints;
   const int trials_count = NumTrials(options);
   std::vector<Trial> trials(trials_count);
   std::vector<ClosedLoop> settled;
@@ -242,8 +245,8 @@ ExperimentResult RunFrequency(const Policy& policy,
       if (k == 0 && options.watch) options.watch(robot, *settled[k].data());
     });
     trials[k].mode = tracker.mode();
-    trials[k].measured.assign(kPoints.size(), std::vector<Response>(hz.size()));
-    trials[k].model.assign(kPoints.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
+    trials[k].measured.assign(points.size(), std::vector<Response>(hz.size()));
+    trials[k].model.assign(points.size(), std::vector<Complex>(hz.size(), {kNan, kNan}));
     if (trials[k].end != LoopStatus::kRunning) continue;
     double longest = 0;
     for (const double f : hz) longest = std::max(longest, Duration(f, settled[k].period()));
@@ -253,18 +256,18 @@ ExperimentResult RunFrequency(const Policy& policy,
     const Prediction prediction(settled[k], trials[k].mode);
     trials[k].predicted = prediction.known();
     if (!prediction.known()) continue;
-    for (std::size_t p = 0; p < kPoints.size(); ++p) {
+    for (std::size_t p = 0; p < points.size(); ++p) {
       for (std::size_t f = 0; f < hz.size(); ++f) {
-        trials[k].model[p][f] = prediction.Stiffness(kPoints[p], hz[f]);
+        trials[k].model[p][f] = prediction.Stiffness(points[p], hz[f]);
       }
       if (k > 0) continue;
       trials[k].fine.emplace_back();
       for (const double f : FineGrid(hz)) {
-        trials[k].fine.back().push_back(prediction.Stiffness(kPoints[p], f));
+        trials[k].fine.back().push_back(prediction.Stiffness(points[p], f));
       }
     }
   }
-  const int per_trial = static_cast<int>(kPoints.size() * hz.size());
+  const int per_trial = static_cast<int>(points.size() * hz.size());
   ExperimentOptions split = options;
   split.seeds = {1};
   split.episodes = trials_count * per_trial;
@@ -272,7 +275,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     const int k = job / per_trial, p = job % per_trial / static_cast<int>(hz.size()),
               f = job % static_cast<int>(hz.size());
     if (trials[k].end != LoopStatus::kRunning) return;
-    trials[k].measured[p][f] = Shaken(settled[k], twins[k], kPoints[p], hz[f]);
+    trials[k].measured[p][f] = Shaken(settled[k], twins[k], points[p], hz[f]);
   });
 
   ExperimentResult result;
@@ -285,8 +288,8 @@ ExperimentResult RunFrequency(const Policy& policy,
   if (!all_predicted) {
     result.notes.push_back("(S4) could not be worked out at the settled moment of some trials");
   }
-  for (std::size_t p = 0; p < kPoints.size(); ++p) {
-    const Point& point = kPoints[p];
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    const Point& point = points[p];
     const std::string name = point.name, label = point.label;
     std::vector<double> error, residual;
     for (const Trial& t : trials) {

@@ -50,6 +50,32 @@ TEST(RobotModel, AnyBipedLoadsFromAnMjcfAndARobotYaml) {
   EXPECT_EQ(m->geom_type[robot.floor_geom()], mjGEOM_PLANE);
 }
 
+// What is added to the scene has its own joints after the robot's and changes nothing of it.
+TEST(RobotModel, AnExtendedSceneKeepsTheRobotAsItWas) {
+  const TinyBipedFolder files;
+  const RobotModel bare = RobotModel::Load(files.folder());
+  LoadOptions options;
+  options.physics_period = 0.001;
+  options.extend = [](mjSpec* spec) {
+    mjsBody* ball = mjs_addBody(mjs_findBody(spec, "world"), nullptr);
+    mjs_setName(ball->element, "ball");
+    ball->mass = 3;
+    for (int i = 0; i < 3; ++i) {
+      ball->ipos[i] = 0;
+      ball->inertia[i] = 0.01;
+    }
+    ball->explicitinertial = true;
+    mjs_addFreeJoint(ball);
+  };
+  const RobotModel robot = RobotModel::Load(files.folder(), options);
+  EXPECT_EQ(robot.model()->nv, bare.model()->nv + 6);
+  EXPECT_EQ(robot.mass(), bare.mass());
+  EXPECT_EQ(robot.dof_address(), bare.dof_address());
+  EXPECT_EQ(robot.effort_limit(), bare.effort_limit());
+  EXPECT_EQ(robot.model()->opt.timestep, 0.001);
+  EXPECT_GE(mj_name2id(robot.model(), mjOBJ_BODY, "ball"), 0);
+}
+
 // Position servos in the file become torque motors in robot order; the joint's range, the
 // actuator's force range with its gear, and the smaller side of a lopsided one decide the limit.
 TEST(RobotModel, ActuatorsBecomeTorqueMotorsWithTheModelsEffortLimits) {
