@@ -70,6 +70,9 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
   expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
+  expect("report --policies no/such/folder", "no such folder");
+  expect("report --experiments comimpulse", "com-impulse");
+  expect("export " + *stand_ + " " + Path("x.onnx") + " --note method", "KEY=VALUE");
 }
 
 // A slip in a layout of the user's own is mended there: the message names that file, not the
@@ -209,6 +212,27 @@ TEST_F(Cli, MotionInspectTellsAndPlotsOrSaysWhyNot) {
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.text.find("short.csv"), std::string::npos) << bad.text;
   fs::remove(Path("short.csv"));
+}
+
+// From a policy somebody else made to a page: its method is noted in the file, the experiment runs
+// once, the second report finds it in the cache.
+TEST_F(Cli, ReportWritesAPageAndRemembersResults) {
+  const std::string shelf = Path("shelf"), out = Path("report");
+  fs::create_directories(shelf);
+  const Outcome noted =
+      Silc("export " + *stand_ + " " + shelf + "/stand.onnx --note silc_method=baseline");
+  ASSERT_EQ(noted.code, 0) << noted.text;
+  const std::string report = "report --quick --no-pictures --experiments com-impulse --policies " +
+                             shelf + " --out " + out;
+  const Outcome first = Silc(report), second = Silc(report);
+  EXPECT_EQ(first.code, 0) << first.text;
+  EXPECT_NE(first.text.find("1 results computed"), std::string::npos) << first.text;
+  EXPECT_NE(first.text.find("wrote " + out + "/index.html"), std::string::npos) << first.text;
+  EXPECT_NE(second.text.find("0 results computed, 1 from the cache"), std::string::npos)
+      << second.text;
+  EXPECT_NE(ReadFile(out + "/index.html").find("stand.onnx"), std::string::npos);
+  fs::remove_all(shelf);
+  fs::remove_all(out);
 }
 
 TEST_F(Cli, BenchPrintsJsonLines) {

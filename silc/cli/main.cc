@@ -19,6 +19,7 @@ int Run(int argc, char** argv) {
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddReport(&app);
   silc::AddExport(&app);
   silc::AddMotion(&app);
 #ifdef SILC_HAS_TRAINER

@@ -12,6 +12,7 @@ void AddBench(CLI::App* app);
 void AddMotion(CLI::App* app);
 void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
+void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
 // where LibTorch is
 void AddTrain(CLI::App* app);

@@ -91,6 +91,7 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
                                   fs::path(path).parent_path().filename().string());
   metadata["silc_task"] = config.task;
   metadata["silc_method"] = config.learn.penalty.method;
+  metadata["silc_seed"] = std::to_string(config.learn.seed);
   if (IsBounded(config)) metadata["silc_mode"] = config.mode;
   WriteOnnx(path, network, "obs", "actions", metadata);
 }

@@ -251,6 +251,9 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
   ExportPolicy(path, network, config);
 
   const OnnxModel model = ReadOnnx(path);
+  // what silc report sorts policies by
+  EXPECT_EQ(model.metadata.at("silc_method"), config.learn.penalty.method);
+  EXPECT_EQ(model.metadata.at("silc_seed"), std::to_string(config.learn.seed));
   LocoEnvOptions options = EnvOptionsOf(config).env;
   options.num_envs = 8;
   options.stagger = false;
