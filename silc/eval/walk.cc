@@ -261,8 +261,8 @@ ExperimentResult RunStand(const Policy& policy,
   task.hand_force.max_down *= scale;
   task.hand_force.noise *= scale;
   ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
-  result.settings["task"] =
-      fmt::format("g1-stand, {:g} s from rest, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
+  result.settings["task"] = fmt::format(
+      "g1-stand, {:g} s from rest, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
   return result;
 }
 
