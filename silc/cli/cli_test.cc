@@ -70,6 +70,58 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
   expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
+  expect("report --policies no/such/folder", "no such folder");
+  expect("report --experiments comimpulse", "com-impulse");
+  expect("export " + *stand_ + " " + Path("x.onnx") + " --note method", "KEY=VALUE");
+}
+
+// A slip in a layout of the user's own is mended there: the message names that file, not the
+// policy, and what was meant.
+TEST_F(Cli, AWrongNameInALayoutFileNamesThatFile) {
+  const std::string source = SILC_SOURCE_DIR;
+  const std::string good = ReadFile(source + "/layouts/g1_loco.yaml");
+  const std::string path = Path("mine.yaml");
+  const auto expect = [&](const std::string& from,
+                          const std::string& to,
+                          bool everywhere,
+                          const std::vector<std::string>& parts) {
+    std::string text = good;
+    std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    for (; at != std::string::npos;
+         at = everywhere ? text.find(from, at + to.size()) : std::string::npos)
+      text.replace(at, from.size(), to);
+    WriteFileAtomically(path, text);
+    const Outcome outcome =
+        Silc("observe " + source + "/policies/g1_loco_baseline.onnx --pose stand --layout " + path);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    for (const std::string& part : parts)
+      EXPECT_NE(outcome.text.find(part), std::string::npos) << part << " in: " << outcome.text;
+    EXPECT_EQ(outcome.text.find(".onnx"), std::string::npos) << outcome.text;
+  };
+  // a joint that the robot does not have
+  expect("waist_roll_joint",
+         "wasit_roll_joint",
+         true,
+         {path + ": joint 'wasit_roll_joint' is not one of the robot's 29 joints",
+          "did you mean waist_roll_joint"});
+  // in one place only: not one of the layout's own
+  expect("  left_knee_joint: 0.3",
+         "  left_kne_joint: 0.3",
+         false,
+         {path + ":18: default_pose.left_kne_joint", "did you mean left_knee_joint"});
+  expect("      left_shoulder_pitch_joint, left",
+         "      left_sholder_pitch_joint, left",
+         false,
+         {path + ": ",
+          "'left_sholder_pitch_joint' is not a joint of the layout",
+          "did you mean left_shoulder_pitch_joint"});
+  // a term made of something unknown
+  expect("source: projected_gravity",
+         "source: projected_gravty",
+         false,
+         {path + ":", "terms[9].source", "projected_gravty", "did you mean projected_gravity"});
+  fs::remove(path);
 }
 
 TEST_F(Cli, AnObservationWithThePolicysWrongLayoutSaysWhatItExpected) {
@@ -160,6 +212,27 @@ TEST_F(Cli, MotionInspectTellsAndPlotsOrSaysWhyNot) {
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.text.find("short.csv"), std::string::npos) << bad.text;
   fs::remove(Path("short.csv"));
+}
+
+// From a policy somebody else made to a page: its method is noted in the file, the experiment runs
+// once, the second report finds it in the cache.
+TEST_F(Cli, ReportWritesAPageAndRemembersResults) {
+  const std::string shelf = Path("shelf"), out = Path("report");
+  fs::create_directories(shelf);
+  const Outcome noted =
+      Silc("export " + *stand_ + " " + shelf + "/stand.onnx --note silc_method=baseline");
+  ASSERT_EQ(noted.code, 0) << noted.text;
+  const std::string report = "report --quick --no-pictures --experiments com-impulse --policies " +
+                             shelf + " --out " + out;
+  const Outcome first = Silc(report), second = Silc(report);
+  EXPECT_EQ(first.code, 0) << first.text;
+  EXPECT_NE(first.text.find("1 results computed"), std::string::npos) << first.text;
+  EXPECT_NE(first.text.find("wrote " + out + "/index.html"), std::string::npos) << first.text;
+  EXPECT_NE(second.text.find("0 results computed, 1 from the cache"), std::string::npos)
+      << second.text;
+  EXPECT_NE(ReadFile(out + "/index.html").find("stand.onnx"), std::string::npos);
+  fs::remove_all(shelf);
+  fs::remove_all(out);
 }
 
 TEST_F(Cli, BenchPrintsJsonLines) {

@@ -9,17 +9,31 @@
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
+#include "silc/policy/policy_metadata.h"
 
 namespace silc {
 namespace {
 
 struct ExportArguments {
   std::string from, to;
+  std::vector<std::string> notes;
   bool half = false;
 };
 
+// KEY=VALUE into the file's metadata; what describes the network itself is not up for change.
+void AddNote(const std::string& note, Metadata* metadata) {
+  const auto equals = note.find('=');
+  const std::string key = note.substr(0, equals);
+  if (equals == std::string::npos || !key.starts_with("silc_")) {
+    throw ConfigError("--note " + note +
+                      ": must be KEY=VALUE with a key that begins with silc_, as in "
+                      "silc_method=baseline");
+  }
+  (*metadata)[key] = note.substr(equals + 1);
+}
+
 void Export(const ExportArguments& args) {
-  const OnnxModel model = ReadOnnx(args.from);
+  OnnxModel model = ReadOnnx(args.from);
   const auto network = RecogniseMlp(*model.graph, 0, 0);
   if (!network) {
     throw ConfigError(
@@ -27,6 +41,10 @@ void Export(const ExportArguments& args) {
         ": is no plain MLP (a normaliser, then actors side by side), which is what can "
         "be written again");
   }
+  for (const std::string& note : args.notes) AddNote(note, &model.metadata);
+  // where it was made is nobody's business but its maker's
+  if (const auto at = model.metadata.find("run_path"); at != model.metadata.end())
+    at->second = std::filesystem::path(at->second).filename().string();
   WriteOnnx(args.to,
             *network,
             "obs",
@@ -48,6 +66,10 @@ void AddExport(CLI::App* app) {
       app->add_subcommand("export", "a policy written again, for a robot or a repository");
   verb->add_option("POLICY", args->from, "ONNX file")->required();
   verb->add_option("OUT", args->to, "ONNX file to write; the metadata goes with it")->required();
+  verb->add_option("--note",
+                   args->notes,
+                   "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_seed, "
+                   "silc_iterations; may be repeated");
   verb->add_flag("--half", args->half, "weights in float16 behind a Cast: half the file");
   verb->callback([args] { Export(*args); });
 }

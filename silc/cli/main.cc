@@ -6,7 +6,10 @@
 #include "silc/base/error.h"
 #include "silc/cli/verbs.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+// 0 done, 2 asked wrongly; what failed is thrown
+int Run(int argc, char** argv) {
   CLI::App app("silc: humanoid policies whose stiffness is specified, observed and bounded",
                "silc");
   app.set_version_flag("--version", "silc " SILC_VERSION);
@@ -16,14 +19,15 @@ int main(int argc, char** argv) {
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddEval(&app);
+  silc::AddReport(&app);
   silc::AddExport(&app);
   silc::AddMotion(&app);
 #ifdef SILC_HAS_TRAINER
   silc::AddTrain(&app);
   silc::AddRuns(&app);
+  silc::AddSweep(&app);
 #endif
 
-  // 0 done, 1 failed, 2 asked wrongly
   try {
     app.parse(argc, argv);
     return 0;
@@ -38,8 +42,16 @@ int main(int argc, char** argv) {
   } catch (const silc::ConfigError& error) {
     fmt::print(stderr, "silc: {}\n", error.what());
     return 2;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "silc: {}\n", error.what());
+    std::fprintf(stderr, "silc: %s\n", error.what());  // fmt's throws where this is closed
     return 1;
   }
 }

@@ -3,9 +3,12 @@
 
 // For tests of the command line, which are built with SILC_BINARY.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace silc {
 
@@ -24,6 +27,23 @@ inline Outcome Silc(const std::string& arguments) {
     text.append(buffer, n);
   const int status = ::pclose(pipe);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+/// A silc of its own that can be sent signals; its words go nowhere.
+inline pid_t StartSilc(const std::string& arguments) {
+  std::vector<std::string> words = {SILC_BINARY};
+  std::istringstream stream(arguments);
+  for (std::string word; stream >> word;) words.push_back(word);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
+    ::execv(SILC_BINARY, argv.data());
+    ::_exit(127);
+  }
+  return child;
 }
 
 }  // namespace silc

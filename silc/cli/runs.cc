@@ -21,11 +21,10 @@ void Runs(const std::string& folder) {
                {"state", "", Align::kToLeft}});
   const std::vector<RunInfo> runs = ListRuns(folder);
   for (const RunInfo& run : runs) {
-    const bool bounded = run.method.starts_with("silc");
     table.Row({run.folder,
                run.task,
                run.method,
-               bounded ? run.mode : "–",
+               run.mode.empty() ? "–" : run.mode,
                std::to_string(run.iteration),
                std::to_string(run.iterations),
                FormatNumber(run.reward),

@@ -40,7 +40,8 @@ class StopTimer {
     thread_ = std::jthread([this, seconds](const std::stop_token& ended) {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
-      if (!ended.stop_requested()) stop_requested = true;
+      if (ended.stop_requested() || stop_requested.exchange(true)) return;
+      fmt::print(stderr, "\nthe {} s are over: stopping after this iteration\n", seconds);
     });
   }
 
@@ -115,12 +116,13 @@ void Train(TrainArguments args) {
   sigaction(SIGTERM, &action, nullptr);
   options.stop = &stop_requested;
   options.out = stdout;
-  fmt::print("{}: {}, {}{}, {} robots; Ctrl-C stops after the iteration at work\n",
+  fmt::print("{}: {}, {}{}, {} robots, {} iterations\n",
              options.folder,
              options.config.task,
              options.config.learn.penalty.method,
              IsBounded(options.config) ? " under " + options.config.mode : "",
-             options.config.envs);
+             options.config.envs,
+             options.config.learn.iterations);
   const std::string note = BudgetNote(options.config);
   if (!note.empty()) fmt::print("  {}\n", note);
   if (!options.config.motions.empty()) {
@@ -128,6 +130,7 @@ void Train(TrainArguments args) {
                options.config.motions.size(),
                options.config.motions.size() > 1 ? "s" : "");
   }
+  fmt::print("  Ctrl-C stops after the iteration at work, with a checkpoint\n");
   std::fflush(stdout);
   const TrainOutcome outcome = RunTraining(options);
   fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",

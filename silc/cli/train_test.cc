@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
 #include "silc/base/file.h"
@@ -21,20 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-
-// A silc of its own that can be sent signals.
-pid_t Start(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>(SILC_BINARY)};
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
-    ::execv(SILC_BINARY, argv.data());
-    ::_exit(127);
-  }
-  return child;
-}
 
 constexpr char kSettings[] =
     " learn.steps=8 learn.actor_hidden=[8] learn.critic_hidden=[8] learn.checkpoint_every=2"
@@ -52,12 +36,6 @@ class CliTrain : public ::testing::Test {
   static std::string Command(const std::string& run, int iterations) {
     return "train g1-stand --preset quick --envs 16 --out " + run + kSettings +
            " learn.iterations=" + std::to_string(iterations);
-  }
-  static std::vector<std::string> Words(const std::string& text) {
-    std::vector<std::string> words;
-    std::istringstream stream(text);
-    for (std::string word; stream >> word;) words.push_back(word);
-    return words;
   }
   // the whole file, or "" while there is none
   static std::string Checkpoint(const std::string& run, int iteration) {
@@ -97,8 +75,7 @@ TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
   int kills = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
     const bool first = !fs::exists(run + "/config.yaml");
-    const pid_t child = Start(first ? Words(Command(run, kIterations))
-                                    : std::vector<std::string>{"train", "--resume", run});
+    const pid_t child = StartSilc(first ? Command(run, kIterations) : "train --resume " + run);
     ASSERT_GT(child, 0);
     // somewhere in the start, an iteration, a checkpoint; later attempts live longer, so that the
     // test ends on slow machines, too
@@ -124,7 +101,7 @@ TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
 
 TEST_F(CliTrain, InterruptedOnceItEndsWellWithACheckpoint) {
   const std::string run = Path("interrupted");
-  const pid_t child = Start(Words(Command(run, 100000) + " learn.checkpoint_every=100000"));
+  const pid_t child = StartSilc(Command(run, 100000) + " learn.checkpoint_every=100000");
   ASSERT_GT(child, 0);
   ASSERT_TRUE(WaitForLines(run, child, 2));
   ::kill(child, SIGINT);
@@ -144,7 +121,7 @@ TEST_F(CliTrain, InterruptedOnceItEndsWellWithACheckpoint) {
 TEST_F(CliTrain, InterruptedTwiceItEndsAtOnce) {
   const std::string run = Path("twice");
   // one iteration takes minutes: a mini-batch per sample, a thousand times
-  const pid_t child = Start(Words(Command(run, 2) + " learn.epochs=1000 learn.mini_batches=128"));
+  const pid_t child = StartSilc(Command(run, 2) + " learn.epochs=1000 learn.mini_batches=128");
   ASSERT_GT(child, 0);
   while (!fs::exists(run + "/config.yaml")) std::this_thread::sleep_for(2ms);
   // the first is heard where the second would have ended it

@@ -12,10 +12,12 @@ void AddBench(CLI::App* app);
 void AddMotion(CLI::App* app);
 void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
+void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
 // where LibTorch is
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
+void AddSweep(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);

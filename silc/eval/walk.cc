@@ -252,6 +252,8 @@ ExperimentResult RunStand(const Policy& policy,
                           const Progress& progress) {
   TaskConfig task = NominalTask(ReadTaskConfig(FindTaskFile("g1-stand")), 1);
   task.push = {.force = 50, .min_share = 1, .duration = 0.1f, .interval_min = 2, .interval_max = 4};
+  // from rest in the standing pose: the pushes are what is tried, not the landing
+  task.episode.start_speed = task.episode.start_legs = 0;
   const float scale = static_cast<float>(options.force_scale);
   task.hand_force.max_x *= scale;
   task.hand_force.max_y *= scale;
@@ -259,8 +261,8 @@ ExperimentResult RunStand(const Policy& policy,
   task.hand_force.max_down *= scale;
   task.hand_force.noise *= scale;
   ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
-  result.settings["task"] =
-      fmt::format("g1-stand, {:g} s, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
+  result.settings["task"] = fmt::format(
+      "g1-stand, {:g} s from rest, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
   return result;
 }
 

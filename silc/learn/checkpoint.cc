@@ -136,24 +136,33 @@ void WriteRunFolder(const std::string& folder,
   if (error) throw RunError(folder + ": cannot be made: " + error.message());
   utsname host{};
   uname(&host);
-  std::string cpu = "unknown";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
-      cpu = line.substr(line.find(": ") + 2);
-      break;
+  const auto line_of = [](const fs::path& file, const std::string& key) -> std::string {
+    std::ifstream info(file);
+    for (std::string line; std::getline(info, line);) {
+      if (!line.starts_with(key)) continue;
+      const std::size_t colon = line.find(':');
+      const std::size_t text = line.find_first_not_of(" \t", colon + 1);
+      if (colon != std::string::npos && text != std::string::npos) return line.substr(text);
     }
+    return "unknown";
+  };
+  const std::string cpu = line_of("/proc/cpuinfo", "model name");
+  std::string gpu = "none found";  // else the first, as NVIDIA's driver names it
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error)) {
+    gpu = line_of(entry.path() / "information", "Model");
+    break;
   }
   WriteFileAtomically(
       folder + "/run.yaml",
       fmt::format("commit: {}\nseed: {}\nmachine: {{host: \"{}\", system: \"{} {}\", cpu: \"{}\", "
-                  "threads: {}}}\n{}",
+                  "gpu: \"{}\", threads: {}}}\n{}",
                   SILC_COMMIT,
                   seed,
                   host.nodename,
                   host.sysname,
                   host.release,
                   cpu,
+                  gpu,
                   std::thread::hardware_concurrency(),
                   more));
   WriteFileAtomically(folder + "/config.yaml", resolved_yaml);

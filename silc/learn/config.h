@@ -20,7 +20,7 @@ struct PenaltyConfig {
   std::string method = "baseline";
   double lambda = 0.5;              // [1] weight; the paper's
   std::string schedule = "fixed";   // fixed, ramp, multiplier
-  int start = 0;                    // iterations before the penalty sets in
+  int start = 0;                    // iterations before the penalty sets in; none is computed
   int ramp = 300;                   // iterations from 0 to lambda (ramp)
   double multiplier_rate = 0.02;    // per iteration, of ln λ (multiplier)
   double multiplier_floor = 0.85;   // share of the reference score under which λ falls

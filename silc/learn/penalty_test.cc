@@ -395,6 +395,26 @@ TEST(PenaltyGradient, SilcAllByLogarithm) {
   CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
 }
 
+// Under a bound that is still wide some σ are let pass and the rest count from there.
+TEST(PenaltyGradient, SilcAndThePapersUnderAWideBound) {
+  for (const char* hinge : {"log", "square"}) {
+    World world(NullWeight::kServo);
+    world.config.sigmas = "all";
+    world.config.hinge = hinge;
+    world.config.action_loop_weight = 0;
+    const Tensor sigma = StaticPenalty(world.Run(), world.config).sigma;
+    const double free = StaticPenalty(world.Run(), world.config).value.item<double>();
+    world.input.bound = sigma.median();
+    ASSERT_GT(world.input.bound.item<double>(), 1.5);
+    const double held = StaticPenalty(world.Run(), world.config).value.item<double>();
+    EXPECT_GT(held, 0);
+    EXPECT_LT(held, free);
+    CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+    world.input.bound = sigma.max() * 1.001;
+    EXPECT_EQ(StaticPenalty(world.Run(), world.config).value.item<double>(), 0);
+  }
+}
+
 // Random combinations estimate the gradient of all singular values without bias.
 TEST(PenaltyGradient, ProbesAverageToTheGradientOfAll) {
   World world;
@@ -501,6 +521,24 @@ TEST(PenaltyWeight, MultiplierRisesWhileViolatedAndFallsWhenTheTaskSuffers) {
   EXPECT_LT(weight.Lambda(0), low);  // in budget: the weight is not needed
   weight.Follow(NAN, 1);
   EXPECT_TRUE(std::isfinite(weight.Lambda(0)));
+}
+
+TEST(PenaltyWeight, TheBoundClosesInWhileTheTaskIsFulfilledAndWaitsWhileItIsNot) {
+  PenaltyConfig config;
+  config.score_reference = 10;
+  EXPECT_EQ(PenaltyWeight(config).Bound(), 1);
+  config.bound_start = 20;
+  config.bound_end = 0.9;
+  config.bound_rate = 0.1;
+  PenaltyWeight weight(config);
+  for (int i = 0; i < 10; ++i) weight.Follow(1.0, 9.5);
+  EXPECT_NEAR(weight.Bound(), 20 * std::exp(-1.0), 1e-9);
+  for (int i = 0; i < 20; ++i) weight.Follow(1.0, 2.0);  // a few before the smoothed score is low
+  EXPECT_GT(weight.Bound(), 20 * std::exp(-1.0));
+  EXPECT_LE(weight.Bound(), 20);
+  for (int i = 0; i < 100; ++i) weight.Follow(1.0, 9.5);
+  EXPECT_NEAR(weight.Bound(), 0.9, 1e-9);
+  EXPECT_EQ(weight.Lambda(0), config.lambda) << "a fixed λ does not listen";
 }
 
 }  // namespace

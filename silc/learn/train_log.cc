@@ -2,8 +2,10 @@
 #include "silc/learn/train_log.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -43,11 +45,13 @@ std::string ValueText(const IterationReport& report, const Figure& figure) {
   const std::string_view key = figure.key;
   const double scale = std::string_view(figure.unit) == "%" ? 100 : 1;
   std::string text;
+  bool any = false;  // a number among them: a dash has no unit
   for (const auto& [name, value] : report.scalars) {
     if (key.ends_with('_') ? !name.starts_with(key) : name != key) continue;
     text += (text.empty() ? "" : "/") + FormatNumber(scale * value, figure.digits);
+    any = any || std::isfinite(value);
   }
-  if (!text.empty() && *figure.unit != '\0') text += std::string(" ") + figure.unit;
+  if (any && *figure.unit != '\0') text += std::string(" ") + figure.unit;
   return text;
 }
 
@@ -83,25 +87,28 @@ const std::vector<PanelRow>& PanelRows() {
                                               {{"reward", "train/reward"},
                                                {"episode", "task/episode_length", "s"},
                                                {"survived", "task/survival", "%"},
-                                               {"falls", "train/fall_share", "%"},
-                                               {"curricula", "task/penalty_scale", "", 2},
-                                               {"forces", "task/force_scale", "", 2}}},
+                                               {"falls", "train/fall_share", "%"}}},
+                                             {"curricula",
+                                              {{"penalties", "task/penalty_scale", "", 2},
+                                               {"forces", "task/force_scale", "", 2},
+                                               {"heights", "task/height_scale", "", 2}}},
                                              {"errors",
                                               {{"velocity", "task/velocity_error", "m/s"},
                                                {"yaw rate", "task/yaw_rate_error", "rad/s"},
                                                {"arms", "task/arm_error", "rad"},
                                                {"height", "task/height_error", "m"},
-                                               {"standing drifts", "task/stand_speed", "m/s"}}},
+                                               {"drift", "task/stand_speed", "m/s"}}},
                                              {"stiffness",
                                               {{"σ mean", "stiffness/sigma_mean"},
                                                {"p99", "stiffness/sigma_p99"},
                                                {"over 1.05", "stiffness/violating", "%", 2},
-                                               {"double", "stiffness/violating_double", "%", 2},
-                                               {"left", "stiffness/violating_left", "%", 2},
-                                               {"right", "stiffness/violating_right", "%", 2},
-                                               {"flight", "stiffness/violating_flight", "%", 2},
                                                {"λ", "penalty/lambda"},
                                                {"left out", "penalty/left_out", "%", 2}}},
+                                             {"  over in",
+                                              {{"double", "stiffness/violating_double", "%", 2},
+                                               {"left", "stiffness/violating_left", "%", 2},
+                                               {"right", "stiffness/violating_right", "%", 2},
+                                               {"flight", "stiffness/violating_flight", "%", 2}}},
                                              {"learning",
                                               {{"KL", "train/kl_", "", 2},
                                                {"rate", "train/rate_", "", 2},
@@ -109,7 +116,15 @@ const std::vector<PanelRow>& PanelRows() {
                                                {"value loss", "train/value_loss_", "", 2}}}};
   return rows;
 }
-constexpr int kPanelWidth = 100;  // [columns] a line that wraps would not be drawn over
+constexpr int kPanelWidth = 100;     // [columns]
+constexpr int kNarrowestPanel = 40;  // [columns] any single figure fits
+
+// a line that wraps would not be drawn over; 0 columns: it does not say
+int ColumnsOf(std::FILE* out) {
+  winsize size = {};
+  return ::ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                         : kPanelWidth;
+}
 
 }  // namespace
 
@@ -140,7 +155,8 @@ std::string PlainLine(const IterationReport& report, double eta_s) {
   return text + "\n";
 }
 
-std::string PanelText(const IterationReport& report, double eta_s) {
+std::string PanelText(const IterationReport& report, double eta_s, int columns) {
+  const int width = std::clamp(columns, kNarrowestPanel, kPanelWidth);
   std::string text = fmt::format("iteration {} of {}   {} steps/s   {} left\n",
                                  report.iteration,
                                  report.iterations,
@@ -151,7 +167,7 @@ std::string PanelText(const IterationReport& report, double eta_s) {
     for (const Figure& figure : row.figures) {
       const std::string cell = CellText(report, figure);
       if (cell.empty()) continue;
-      if (!line.empty() && DisplayWidth(line) + 3 + DisplayWidth(cell) > kPanelWidth) {
+      if (!line.empty() && DisplayWidth(line) + 3 + DisplayWidth(cell) > width) {
         text += line + "\n";
         line.clear();
         title.clear();
@@ -163,10 +179,14 @@ std::string PanelText(const IterationReport& report, double eta_s) {
   return text;
 }
 
-TrainLog::TrainLog(const std::string& folder, std::FILE* out, double line_every_s)
+TrainLog::TrainLog(const std::string& folder,
+                   std::FILE* out,
+                   double line_every_s,
+                   const std::atomic<bool>* stop)
     : folder_(folder),
       out_(out),
       line_every_s_(line_every_s),
+      stop_(stop),
       start_(std::chrono::steady_clock::now()) {
   const char* term = std::getenv("TERM");
   terminal_ = out != nullptr && isatty(fileno(out)) == 1 && term != nullptr &&
@@ -201,7 +221,8 @@ void TrainLog::Write(const IterationReport& report) {
     last_line_s_ = wall;
     fmt::print(out_, "{}", PlainLine(report, eta));
   } else {
-    const std::string text = PanelText(report, eta);
+    const std::string text = PanelText(report, eta, ColumnsOf(out_));
+    if (stop_ != nullptr && stop_->load()) drawn_lines_ = 0;
     // up to the panel's first line, and clear from there down
     if (drawn_lines_ > 0) fmt::print(out_, "\033[{}A\033[J", drawn_lines_);
     fmt::print(out_, "{}", text);

@@ -41,6 +41,7 @@ IterationReport FullReport() {
                            "train/fall_share",
                            "task/penalty_scale",
                            "task/force_scale",
+                           "task/height_scale",
                            "stiffness/sigma_mean",
                            "stiffness/sigma_p99",
                            "stiffness/violating",
@@ -74,14 +75,15 @@ TEST(TrainLog, SaysWhatPeopleWatchOnOneLine) {
                                         {"train/kl_upper", 0.01},
                                         {"train/rate_upper", 2e-5},
                                         {"stiffness/sigma_mean", NAN},
+                                        {"task/episode_length", NAN},
                                         {"stiffness/violating", 0.125},
                                         {"reward/termination", -3}}};
   EXPECT_EQ(PlainLine(report, 3725),
-            "3/13  20.1 k steps/s  1 h 02 min left  reward 0.123  σ –  over 13 %  "
+            "3/13  20.1 k steps/s  1 h 02 min left  reward 0.123  episode –  σ –  over 13 %  "
             "KL 0.013/0.01  rate 0.0001/2e-5\n");
   EXPECT_EQ(PanelText(report, 61),
             "iteration 3 of 13   20.1 k steps/s   1 min 01 s left\n"
-            "  task      reward 0.123\n"
+            "  task      reward 0.123   episode –\n"
             "  stiffness σ mean –   over 1.05 13 %\n"
             "  learning  KL 0.013/0.01   rate 0.0001/2e-5\n");
 }
@@ -90,8 +92,12 @@ TEST(TrainLog, FitsTheScreen) {
   const IterationReport report = FullReport();
   EXPECT_LE(DisplayWidth(PlainLine(report, 1e5)), 160 + 1);  // and the line's end
   EXPECT_NE(PlainLine(report, 1e5).find("KL"), std::string::npos);
-  std::istringstream panel(PanelText(report, 1e5));
-  for (std::string line; std::getline(panel, line);) EXPECT_LE(DisplayWidth(line), 100) << line;
+  for (const int columns : {100, 80, 60, 200}) {
+    std::istringstream panel(PanelText(report, 1e5, columns));
+    for (std::string line; std::getline(panel, line);) {
+      EXPECT_LE(DisplayWidth(line), std::min(columns, 100)) << line;
+    }
+  }
 }
 
 TEST(TrainLog, LinesKeepTheirDistance) {

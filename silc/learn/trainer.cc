@@ -438,7 +438,7 @@ struct Trainer::Impl {
   };
 
   std::int64_t Penalised(std::int64_t rows, int chunk) const {
-    if (!has_penalty) return 0;
+    if (!has_penalty || iteration < config.penalty.start) return 0;
     if (config.penalty.samples == 0) return rows;
     return std::min(rows, Rows(config.penalty.samples, chunk, chunks).second);
   }

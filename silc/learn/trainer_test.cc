@@ -90,6 +90,7 @@ TEST(Trainer, GivesTheSameBytesAtOneTwoAndThreeThreads) {
       config.threads = threads;
       config.chunks = 5;
       config.penalty.probes = std::string(method) == "silc" ? 1 : 0;
+      config.scale_inputs = true;
       Trainer trainer(config, &env);
       for (int i = 0; i < 3; ++i) trainer.Iterate();
       const std::string bytes = SerializeBlobs(trainer.Save());
@@ -109,6 +110,9 @@ TEST(Trainer, ResumedEndsInTheSameBytesAsUninterrupted) {
   for (const char* method : {"silc", "sn-lcp"}) {
     LearnConfig config = Small(method);
     config.penalty.schedule = "multiplier";
+    config.penalty.bound_start = 3;
+    config.penalty.start = 1;
+    config.scale_inputs = true;
     SpringEnv env(48), other(48), third(48);
     Trainer whole(config, &env);
     for (int i = 0; i < 5; ++i) whole.Iterate();

@@ -23,6 +23,8 @@ using plot::Stroke;
 constexpr const char* kAxes[3] = {"x", "y", "z"};
 constexpr int kAxisColor[3] = {2, 3, 1};
 constexpr int kBudgetColor = 0;
+// of a policy without a static answer; the reason is a sentence, and the report has it
+constexpr const char* kNoStatic = "no static stiffness: the report says why";
 
 // Stretches of equal contact mode; double support stays unshaded.
 std::vector<Band> ContactBands(const ObservationRun& run) {
@@ -65,6 +67,7 @@ Panel PointPanel(const ObservationRun& run,
   panel.x.label = "time [s]";
   panel.y = {.label = "push stiffness 1/C_ii [N/m]", .log = true};
   panel.bands = ContactBands(run);
+  panel.empty = kNoStatic;
   for (int axis = 0; axis < 3; ++axis) {
     panel.series.push_back(OverTime(run, kAxes[axis], kAxisColor[axis], [&, axis](const Moment& m) {
       return point(m).one_axis[axis];
@@ -179,6 +182,7 @@ std::vector<Panel> EllipsePanels(const ObservationRun& run) {
     Panel panel;
     panel.title = title;
     panel.equal_aspect = true;
+    panel.empty = kNoStatic;
     panel.x.label = fmt::format("{} [mm]", kAxes[a]);
     panel.y.label = fmt::format("{} [mm]", kAxes[b]);
     panel.series.push_back(ComplianceEllipse(

@@ -2,6 +2,7 @@
 // The four ways a run is told, on one short run.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -82,6 +83,18 @@ TEST_F(Report, SvgDrawsEveryPanel) {
   }
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("no data"), std::string::npos);
+  EXPECT_EQ(svg.find("no static stiffness"), std::string::npos);
+  // where no moment has a static answer, the panels say that instead of standing empty
+  ObservationRun run = *run_;
+  for (Moment& moment : run.moments) {
+    for (PointReading* point :
+         {&moment.reading.com, &moment.reading.hand[0], &moment.reading.hand[1]}) {
+      point->one_axis.setConstant(NAN);
+      point->C_x.setConstant(NAN);
+    }
+  }
+  EXPECT_NE(ObservationSvg(run).find("no static stiffness: the report says why"),
+            std::string::npos);
 }
 
 }  // namespace

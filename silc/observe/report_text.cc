@@ -25,10 +25,11 @@ std::string Header(const ObservationRun& run, const RunSummary& summary) {
                       run.moments.size(),
                       run.moments.size() == 1 ? "" : "s");
   if (run.moments.size() > 1) {
+    const auto hundredths = [](double v) { return std::round(100 * v) / 100 + 0.0; };  // no "-0.00"
     text += fmt::format("base moved at {:.2f} {:.2f} m/s, {:.2f} rad/s on average\n",
-                        summary.velocity[0],
-                        summary.velocity[1],
-                        summary.velocity[2]);
+                        hundredths(summary.velocity[0]),
+                        hundredths(summary.velocity[1]),
+                        hundredths(summary.velocity[2]));
   }
   if (summary.modes.size() > 1) {
     for (std::size_t i = 0; i + 1 < summary.modes.size(); ++i) {

@@ -76,7 +76,7 @@ class BatchTest : public testing::Test {
   BatchTest() : mujoco_(G1()), data_(mj_makeData(mujoco_.get())) {
     model_ = CompileBatchModel(*mujoco_, G1Options());
   }
-  std::unique_ptr<CpuBatch> Cpu(int n, CpuBatchOptions options = {}) {
+  std::unique_ptr<CpuBatch> Cpu(int n, const CpuBatchOptions& options = {}) {
     return std::make_unique<CpuBatch>(model_, n, options);
   }
   ModelPtr mujoco_;

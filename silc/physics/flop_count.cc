@@ -20,7 +20,7 @@ struct Counted {
   friend Counted operator-(Counted a, Counted b) { return Do(a.v - b.v); }
   friend Counted operator*(Counted a, Counted b) { return Do(a.v * b.v); }
   friend Counted operator/(Counted a, Counted b) { return Do(a.v / b.v); }
-  friend Counted operator-(Counted a) { return a.v == 0 ? Counted(-a.v) : Counted(-a.v); }
+  friend Counted operator-(Counted a) { return {-a.v}; }  // a changed sign is free
   Counted& operator+=(Counted b) { return *this = *this + b; }
   Counted& operator-=(Counted b) { return *this = *this - b; }
   Counted& operator*=(Counted b) { return *this = *this * b; }

@@ -110,9 +110,10 @@ class PanelRenderer {
       Grid();
       Curves();
     } else {
-      Write("<text class=\"n\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no data</text>\n",
+      Write("<text class=\"n\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
             left_ + area_width_ / 2,
-            top_ + area_height_ / 2);
+            top_ + area_height_ / 2,
+            Escape(panel_.empty));
     }
     Frame();
     Legend();

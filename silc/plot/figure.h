@@ -53,7 +53,8 @@ struct Panel {
   std::vector<Series> series;
   std::vector<Level> levels;
   std::vector<Band> bands;
-  bool equal_aspect = false;  // one unit is as long in x as in y: ellipses keep their shape
+  bool equal_aspect = false;      // one unit is as long in x as in y: ellipses keep their shape
+  std::string empty = "no data";  // stands in the place of what cannot be drawn
 };
 
 /// Panels on a grid, left to right, top to bottom.
@@ -67,7 +68,7 @@ struct Figure {
 };
 
 /// A self-contained SVG document, light or dark as the viewer prefers. A panel without drawable
-/// data says "no data" in its place.
+/// data says so in its place.
 std::string RenderSvg(const Figure& figure);
 
 }  // namespace silc::plot

@@ -102,6 +102,7 @@ LayoutFile ParseLayout(const YamlNode& node) {
              "input",
              "output"});
   layout.name = node["name"].AsString();
+  layout.file = node.file();
   layout.control_dt = node["control_dt"].AsDoubleIn(1e-4, 1.0);
   if (node.Has("from_metadata")) {
     node["from_metadata"].AsChoice({"mjlab"});

@@ -225,6 +225,14 @@ void ObservationLayout::Validate(const std::string& place) const {
     Fail(place, "terms", "the observation is wider than 1000000");
 }
 
+std::string ObservationLayout::Title() const {
+  return "layout '" + name + "'" + (file.empty() ? "" : " (" + file + ")");
+}
+
+std::string ObservationLayout::Place(const std::string& policy_file) const {
+  return file.empty() ? policy_file + ": " + Title() : file;
+}
+
 std::vector<int> MapJoints(const std::vector<std::string>& joints,
                            const std::vector<std::string>& robot_joints,
                            const std::string& place) {

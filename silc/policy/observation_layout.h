@@ -88,6 +88,8 @@ enum class HistoryReset {
 /// joint targets, as data. Numbers per joint are in the order of `joints`.
 struct ObservationLayout {
   std::string name;
+  std::string
+      file;  // the YAML it was read from, for messages; empty: the policy's own, or made here
   double control_dt = 0;               // [s]
   std::vector<std::string> joints;     // the policy's joints in its order
   std::vector<double> default_pose;    // [rad] per joint
@@ -106,6 +108,11 @@ struct ObservationLayout {
 
   /// Throws ConfigError ("PLACE: key: value: rule") when something is missing or does not fit.
   void Validate(const std::string& place) const;
+
+  /// "layout 'name'", with the file it was read from.
+  std::string Title() const;
+  /// Where its mistakes are to be mended: the file it was read from, else the policy's.
+  std::string Place(const std::string& policy_file) const;
 };
 
 /// Elements one frame of the term has.
@@ -142,7 +149,7 @@ struct ObservationInput {
 };
 
 /// The layout's joints found in the robot: position of each in `robot_joints`. Throws ConfigError
-/// that names what is missing and the near misses.
+/// ("PLACE: joint …") that names what is missing and the near misses.
 std::vector<int> MapJoints(const std::vector<std::string>& joints,
                            const std::vector<std::string>& robot_joints,
                            const std::string& place);

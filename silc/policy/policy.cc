@@ -160,8 +160,23 @@ struct Policy::Impl {
   }
 
   static ObservationLayout Validated(ObservationLayout layout, const std::string& place) {
-    layout.Validate(place + ": layout '" + layout.name + "'");
+    layout.Validate(layout.Place(place));
     return layout;
+  }
+
+  // `end` is "input" or "output", `asked` what the layout calls it.
+  [[noreturn]] void FailEnd(const std::string& end,
+                            const std::string& asked,
+                            const std::string& what,
+                            const std::vector<std::string>& names) const {
+    if (asked.empty()) {
+      throw ConfigError(options.place + ": the network has " + std::to_string(names.size()) + " " +
+                        end + "s; name the " + what + "'s as '" + end + "' in the layout" +
+                        DidYouMean(asked, names));
+    }
+    throw ConfigError(layout.Place(options.place) + ": " + end + ": the network of " +
+                      options.place + " has no " + end + " '" + asked + "'" +
+                      DidYouMean(asked, names));
   }
 
   // Which input is the observation, which output the action.
@@ -174,12 +189,7 @@ struct Policy::Impl {
       input = names.size() == 1 ? 0 : -1;
     }
     if (input < 0) {
-      throw ConfigError(options.place + ": " +
-                        (layout.input.empty()
-                             ? "the network has " + std::to_string(names.size()) +
-                                   " inputs; name the observation's as 'input' in the layout"
-                             : "no input '" + layout.input + "'") +
-                        DidYouMean(layout.input, names));
+      FailEnd("input", layout.input, "observation", names);
     }
     if (!layout.output.empty()) {
       output = graph->FindOutput(layout.output);
@@ -187,12 +197,7 @@ struct Policy::Impl {
       output = graph->outputs().size() == 1 ? 0 : -1;
     }
     if (output < 0) {
-      throw ConfigError(options.place + ": " +
-                        (layout.output.empty()
-                             ? "the network has " + std::to_string(graph->outputs().size()) +
-                                   " outputs; name the action's as 'output' in the layout"
-                             : "no output '" + layout.output + "'") +
-                        DidYouMean(layout.output, graph->output_names()));
+      FailEnd("output", layout.output, "action", graph->output_names());
     }
 
     // other inputs are never filled, so the action must not depend on them
@@ -213,22 +218,22 @@ struct Policy::Impl {
   void CheckWidths() const {
     const int width = ObservationWidth(layout);
     if (graph->input_width(input) != width) {
-      throw ConfigError(
-          options.place + ": the network's input '" + graph->value(graph->inputs()[U(input)]).name +
-          "' takes " + std::to_string(graph->input_width(input)) + " numbers, layout '" +
-          layout.name + "' gives " + std::to_string(width) + ":\n" + DescribeTerms(layout) +
-          "\n  Choose the layout the policy was trained with (--layout).");
+      throw ConfigError(options.place + ": the network's input '" +
+                        graph->value(graph->inputs()[U(input)]).name + "' takes " +
+                        std::to_string(graph->input_width(input)) + " numbers, " + layout.Title() +
+                        " gives " + std::to_string(width) + ":\n" + DescribeTerms(layout) +
+                        "\n  Choose the layout the policy was trained with (--layout).");
     }
     if (graph->output_width(output) != static_cast<int>(layout.action.joints.size())) {
       throw ConfigError(
           options.place + ": the network's output '" + graph->output_names()[U(output)] + "' has " +
-          std::to_string(graph->output_width(output)) + " actions, layout '" + layout.name +
-          "' maps " + std::to_string(layout.action.joints.size()) + " joints");
+          std::to_string(graph->output_width(output)) + " actions, " + layout.Title() + " maps " +
+          std::to_string(layout.action.joints.size()) + " joints");
     }
   }
 
   void MapRobot() {
-    const std::string place = options.place + ": layout '" + layout.name + "'";
+    const std::string place = layout.Place(options.place);
     const std::vector<int> joint = MapJoints(layout.joints, robot.joints, place);
     default_pose = robot.default_pose;
     if (!layout.kp.empty())
@@ -266,8 +271,9 @@ struct Policy::Impl {
                           layout.action.joints,
                           "action");
       } else if (IsJointSource(term.source)) {
-        joint = MapJoints(
-            term.joints.empty() ? layout.joints : term.joints, robot.joints, options.place);
+        joint = MapJoints(term.joints.empty() ? layout.joints : term.joints,
+                          robot.joints,
+                          layout.Place(options.place));
       }
       needs_tau = needs_tau || term.source == TermSource::kJointTorque;
       needs_ref = needs_ref || term.source == TermSource::kRefJointPos;

@@ -333,6 +333,7 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
                                   const ObservationLayout& vocabulary,
                                   const std::string& place) {
   ObservationLayout layout = vocabulary;
+  layout.file.clear();  // joints and numbers are the policy's
   layout.terms.clear();
   layout.joints = Split(Value(metadata, "joint_names", place), ',');
   layout.default_pose = Numbers(metadata, "default_joint_pos", place);
@@ -382,7 +383,9 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
     if (at == known.end()) {
       Fail(place,
            "observation_names",
-           "term '" + names[i] + "' is not known" + DidYouMean(names[i], known) +
+           "term '" + names[i] + "' is not known" +
+               (vocabulary.file.empty() ? "" : " to " + vocabulary.file) +
+               DidYouMean(names[i], known) +
                "\n  Describe the observation in a layout file and pass it with --layout.");
     }
     ObservationTerm term = vocabulary.terms[static_cast<std::size_t>(at - known.begin())];
@@ -423,7 +426,8 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
     layout.terms.push_back(std::move(term));
   }
   layout.history = 1;
-  layout.Validate(place + ": metadata");
+  layout.Validate(place + ": metadata" +
+                  (vocabulary.file.empty() ? "" : ", read with " + vocabulary.file));
   return layout;
 }
 
@@ -464,17 +468,16 @@ void TakeHolosomaGains(const Metadata& metadata,
   if (names.size() != layout->joints.size()) {
     Fail(place,
          "dof_names",
-         std::to_string(names.size()) + " joints, layout '" + layout->name + "' has " +
+         std::to_string(names.size()) + " joints, " + layout->Title() + " has " +
              std::to_string(layout->joints.size()));
   }
   std::vector<double> layout_kp, layout_kd;
   for (const std::string& joint : layout->joints) {
     const auto at = std::find(names.begin(), names.end(), joint);
     if (at == names.end()) {
-      Fail(place,
-           "dof_names",
-           "joint '" + joint + "' of layout '" + layout->name + "' is missing" +
-               DidYouMean(joint, names));
+      throw ConfigError(layout->Place(place) + ": joints: '" + joint + "' is not one of the " +
+                        std::to_string(names.size()) + " 'dof_names' in the metadata of " + place +
+                        DidYouMean(joint, names));
     }
     const auto i = static_cast<std::size_t>(at - names.begin());
     layout_kp.push_back(kp[i]);
@@ -482,7 +485,7 @@ void TakeHolosomaGains(const Metadata& metadata,
   }
   layout->kp = std::move(layout_kp);
   layout->kd = std::move(layout_kd);
-  layout->Validate(place + ": layout '" + layout->name + "'");
+  layout->Validate(place + ": metadata");  // the gains are the file's; the rest has been looked at
 }
 
 ObservationLayout ChooseLayout(const Metadata& metadata,

@@ -81,7 +81,7 @@ TEST(PolicyMetadata, WhatMjlabDoesNotSayIsNotGuessed) {
       MjlabError(
           "observation_names",
           "base_lin_vel,base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,height_scan"),
-      {"term 'height_scan' is not known"});
+      {"p.onnx: metadata 'observation_names': term 'height_scan' is not known to ", "mjlab.yaml"});
   ExpectMentions(MjlabError("observation_terms_scale", "1,1"),
                  {"2 entries for 7 observation terms"});
   ExpectMentions(MjlabError("joint_stiffness", "40.1"), {"1 numbers for the 2 names"});
@@ -203,6 +203,17 @@ TEST(PolicyMetadata, HolosomasGainsAreTakenByName) {
   Metadata wrong = metadata;
   wrong["dof_names"] = R"(["a","b","d"])";
   EXPECT_THROW(TakeHolosomaGains(wrong, "p", &layout), ConfigError);
+  // the layout's joint is not one of the policy's: mended where the layout is written
+  wrong["dof_names"] = R"(["a","b","cc"])";
+  layout.file = "my.yaml";
+  try {
+    TakeHolosomaGains(wrong, "p.onnx", &layout);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "my.yaml: joints: 'c' is not one of the 3 'dof_names' in the metadata of p.onnx; "
+                 "did you mean a, b or cc?");
+  }
   wrong = metadata;
   wrong["kp"] = "[1,2]";
   EXPECT_THROW(TakeHolosomaGains(wrong, "p", &layout), ConfigError);

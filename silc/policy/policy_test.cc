@@ -530,6 +530,22 @@ TEST(Policy, AMissingJointIsNamed) {
             0u);
 }
 
+// What stands in a file of its own is mended there, not in the policy.
+TEST(Policy, AMissingJointOfALayoutFileNamesThatFile) {
+  ObservationLayout layout = ThreeJointLayout();
+  layout.file = "my.yaml";
+  PolicyRobot robot = Robot();
+  robot.joints[3] = "cc";
+  EXPECT_EQ(ErrorOf(Network(31), layout, robot),
+            "my.yaml: joint 'c' is not one of the robot's 4 joints; did you mean a, b or cc?");
+  EXPECT_EQ(
+      ErrorOf(Network(30, 60), layout, Robot())
+          .rfind("x.onnx: the network's input 'obs' takes 60 numbers, layout 'three' (my.yaml) "
+                 "gives 63:",
+                 0),
+      0u);
+}
+
 TEST(Policy, OtherInputsMustNotMatter) {
   Rng rng(32);
   const auto build = [&](bool used) {
@@ -552,7 +568,16 @@ TEST(Policy, OtherInputsMustNotMatter) {
             "x.onnx: the action depends on a second input 'time_step'; only policies with one "
             "observation input can be run");
   layout.input = "ob";
-  EXPECT_EQ(ErrorOf(build(false), layout, Robot()), "x.onnx: no input 'ob'; did you mean obs?");
+  EXPECT_EQ(
+      ErrorOf(build(false), layout, Robot()),
+      "x.onnx: layout 'three': input: the network of x.onnx has no input 'ob'; did you mean obs?");
+  layout.file = "my.yaml";
+  EXPECT_EQ(ErrorOf(build(false), layout, Robot()),
+            "my.yaml: input: the network of x.onnx has no input 'ob'; did you mean obs?");
+  layout.input = "obs";
+  layout.output = "action";
+  EXPECT_EQ(ErrorOf(build(false), layout, Robot()),
+            "my.yaml: output: the network of x.onnx has no output 'action'; did you mean actions?");
 }
 
 }  // namespace

@@ -56,6 +56,28 @@ class G1Stiffness : public ::testing::Test {
               StiffnessStatus::kOk);
     return task;
   }
+  // The compliance a push on the floating robot meets, with the feet as constraints: no base map,
+  // no null space.
+  //     [ blockdiag(0, K)  J_footᵀ ] [v]   [J_xᵀ f]
+  //     [ J_foot           0       ] [λ] = [  0   ]
+  MatrixXd PushedCompliance(const FloatingJacobian3& J, const MatrixXd& K, ContactMode mode) const {
+    const int nv = robot_.num_joints();
+    MatrixXd feet(0, nv + 6);
+    for (int s = 0; s < 2; ++s) {
+      if (mode == ContactMode::kDoubleSupport ||
+          (mode == ContactMode::kLeftSupport) == (s == kLeft)) {
+        feet.conservativeResize(feet.rows() + 6, nv + 6);
+        feet.bottomRows(6) = body_.foot[s];
+      }
+    }
+    MatrixXd kkt = MatrixXd::Zero(nv + 6 + feet.rows(), nv + 6 + feet.rows());
+    kkt.block(6, 6, nv, nv) = K;
+    kkt.topRightCorner(nv + 6, feet.rows()) = feet.transpose();
+    kkt.bottomLeftCorner(feet.rows(), nv + 6) = feet;
+    MatrixXd rhs = MatrixXd::Zero(kkt.rows(), 3);
+    rhs.topRows(nv + 6) = J.transpose();
+    return J * kkt.fullPivLu().solve(rhs).topRows(nv + 6);
+  }
   double ComAboveAnkle() const {  // [m]
     const int ankle = mj_name2id(robot_.model(), mjOBJ_BODY, "left_ankle_pitch_link");
     return ComPosition(robot_, *data_).z() - data_->xpos[3 * ankle + 2];
@@ -127,32 +149,12 @@ TEST_F(G1Stiffness, MuJoCoKeepsTheFeetAlongTheAllowedMotions) {
   }
 }
 
-// (S11) against statics on the floating robot with the feet as constraints: no base map, no null
-// space.
-//     [ blockdiag(0, K)  J_footᵀ ] [v]   [J_xᵀ f]
-//     [ J_foot           0       ] [λ] = [  0   ]
+// (S11) against statics on the floating robot.
 TEST_F(G1Stiffness, APushOnTheFloatingRobotGivesTheSameCompliance) {
-  const int nv = robot_.num_joints();
   for (ContactMode mode : kSupports) {
     const ContactKinematics contact = Contact(mode);
-    MatrixXd feet(0, nv + 6);
-    for (int s = 0; s < 2; ++s) {
-      if (contact.closed || (mode == ContactMode::kLeftSupport) == (s == kLeft)) {
-        feet.conservativeResize(feet.rows() + 6, nv + 6);
-        feet.bottomRows(6) = body_.foot[s];
-      }
-    }
-    MatrixXd kkt = MatrixXd::Zero(nv + 6 + feet.rows(), nv + 6 + feet.rows());
-    kkt.block(6, 6, nv, nv) = Kp_;
-    kkt.topRightCorner(nv + 6, feet.rows()) = feet.transpose();
-    kkt.bottomLeftCorner(feet.rows(), nv + 6) = feet;
-    const Eigen::FullPivLU<MatrixXd> lu(kkt);
-    const auto compliance = [&](const FloatingJacobian3& J) {
-      MatrixXd rhs = MatrixXd::Zero(kkt.rows(), 3);
-      rhs.topRows(nv + 6) = J.transpose();
-      return MatrixXd(J * lu.solve(rhs).topRows(nv + 6));
-    };
-    const MatrixXd com = compliance(body_.com), hand = compliance(body_.hand[kRight]);
+    const MatrixXd com = PushedCompliance(body_.com, Kp_, mode);
+    const MatrixXd hand = PushedCompliance(body_.hand[kRight], Kp_, mode);
     EXPECT_LT((Task(contact.com, Kp_, contact).C_x - com).norm(), 1e-9 * com.norm()) << Name(mode);
     EXPECT_LT((Task(contact.hand[kRight], Kp_, contact).C_x - hand).norm(), 1e-9 * hand.norm());
   }
@@ -179,14 +181,18 @@ TEST_F(G1Stiffness, ServoAloneIsSoftAtTheCenterOfMass) {
   // the paper's hands, soft 400 and hard 1000 N/m along z, are both stiffer than these springs
   EXPECT_GT(hand.one_axis[2], 100);
   EXPECT_LT(hand.one_axis[2], 400);
-  const auto print = [](const char* what, const TaskVector& k) {
+  const auto expect = [](const char* what, const TaskVector& k, const Vector3d& figures) {
     std::printf("[ figures  ] %-28s %6.0f %6.0f %6.0f N/m\n", what, k[0], k[1], k[2]);
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(k[i] / figures[i], 1, 0.02) << what << " " << i;
   };
-  print("com, single support, 1/C_ii", com_ss.one_axis);
-  print("com, double support, 1/C_ii", com_ds.one_axis);
-  print("com, double support, K_ii", com_ds.K_x.diagonal());
-  print("hand, double support, 1/C_ii", hand.one_axis);
-  print("hand, pelvis held, 1/C_ii", held.one_axis);
+  const TaskStiffness hand_ss = Task(ss.hand[kLeft], Kp_, ss);
+  expect("com, single support, 1/C_ii", com_ss.one_axis, {46, 45, 1031});
+  expect("com, single support, K_ii", com_ss.K_x.diagonal(), {95, 340, 8850});
+  expect("com, double support, 1/C_ii", com_ds.one_axis, {92, 836, 15083});
+  expect("com, double support, K_ii", com_ds.K_x.diagonal(), {965, 836, 158519});
+  expect("hand, single support, 1/C_ii", hand_ss.one_axis, {27, 23, 83});
+  expect("hand, double support, 1/C_ii", hand.one_axis, {54, 118, 109});
+  expect("hand, pelvis held, 1/C_ii", held.one_axis, {1856, 154, 159});
 }
 
 // C8: a joint stiffness that meets a single-support budget exactly leaks when the other foot comes
@@ -195,6 +201,7 @@ TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
   const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
   const ContactKinematics ds = Contact(ContactMode::kDoubleSupport);
   double leak[3];
+  const double figures[] = {7.7, 5.4, 44.7};  // this model's
   for (int k = 0; k < 3; ++k) {
     const BudgetSpec& spec = TableOne()[k].spec;
     ReducedBudget open, closed;
@@ -206,8 +213,13 @@ TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
     EXPECT_NEAR(worst, 1, 1e-6) << TableOne()[k].name;
     ASSERT_EQ(WorstTaskEigenvalue(Task(ds.com, open.M, ds).K_x, K_x, &leak[k]),
               StiffnessStatus::kOk);
-    EXPECT_GT(leak[k], 5) << TableOne()[k].name;
-    EXPECT_LT(leak[k], 80) << TableOne()[k].name;
+    EXPECT_NEAR(leak[k] / figures[k], 1, 0.02) << TableOne()[k].name;
+    // the same from statics alone: what a push meets when the joints have that stiffness
+    const MatrixXd pushed = PushedCompliance(body_.com, open.M, ContactMode::kDoubleSupport);
+    const MatrixXd K_ds = pushed.inverse();
+    const Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd> solver(0.5 * (K_ds + K_ds.transpose()),
+                                                                    K_x);
+    EXPECT_NEAR(leak[k] / solver.eigenvalues().maxCoeff(), 1, 1e-6) << TableOne()[k].name;
     // the right budget: sees the leak, and its own task stiffness is the spec
     double against = 0;
     ASSERT_EQ(WorstEigenvalue(ds.N.transpose() * open.M * ds.N, closed.M, &against),
@@ -235,19 +247,30 @@ TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
         .minCoeff();
   };
   const auto n = J.cols();
+  double least = 0, most = -HUGE_VAL;
   for (const NamedBudget& mode : TableOne()) {
     for (double b : {0.25, 0.5, 1.0}) {
-      EXPECT_LT(smallest(mode.spec, Kp_.inverse() / b), -1e-4) << mode.name << " b = " << b;
+      const double lambda = smallest(mode.spec, Kp_.inverse() / b);
+      least = std::min(least, lambda);
+      most = std::max(most, lambda);
     }
     EXPECT_GT(smallest(mode.spec, MatrixXd::Identity(n, n) / mode.spec.null_stiffness), 0);
   }
+  std::printf("[ figures  ] smallest eigenvalue of C_q: %.4f to %.4f rad/(N·m)\n", least, most);
+  EXPECT_NEAR(least / -0.049, 1, 0.05);
+  EXPECT_NEAR(most / -0.008, 1, 0.1);
 }
 
 // How much softer than its servo the robot must become: many times more for the printed form (S7a)
 // than for the two-sided one, since it caps the null space at the square root of the budget.
 TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
   const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
-  for (const NamedBudget& mode : TableOne()) {
+  const double figures[][2] = {{30.0, 3.0}, {42.8, 6.1}, {20.7, 2.8}};  // this model's
+  const auto slack = [](const MatrixXd& S) {
+    return Eigen::SelfAdjointEigenSolver<MatrixXd>(0.5 * (S + S.transpose())).eigenvalues()[0];
+  };
+  for (int k = 0; k < 3; ++k) {
+    const NamedBudget& mode = TableOne()[k];
     ReducedBudget budget;
     ASSERT_EQ(ComputeReducedBudget(mode.spec, servo_, ss, &budget), StiffnessStatus::kOk);
     double one = 0, two = 0;
@@ -258,11 +281,15 @@ TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
         mode.name,
         one,
         two);
-    EXPECT_GT(one, 15);
-    EXPECT_LT(one, 60);
-    EXPECT_GT(two, 2);
-    EXPECT_LT(two, 10);
-    EXPECT_GT(one / two, 5);
+    EXPECT_NEAR(one / figures[k][0], 1, 0.02) << mode.name;
+    EXPECT_NEAR(two / figures[k][1], 1, 0.03) << mode.name;
+    // so softened the servo is just inside, by the orders themselves: K Kᵀ ≤ M, and K ≤ M
+    const MatrixXd M = budget.M;
+    for (const double more : {1 - 1e-6, 1 + 1e-6}) {
+      const MatrixXd K_one = Kp_ / (one * more), K_two = Kp_ / (two * more);
+      EXPECT_EQ(slack(M - K_one * K_one.transpose()) > 0, more > 1) << mode.name;
+      EXPECT_EQ(slack(M - K_two) > 0, more > 1) << mode.name;
+    }
   }
 }
 
@@ -349,6 +376,15 @@ TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
   EXPECT_LT(eigenvalues[1], 0);  // it falls forward and sideways
   EXPECT_GT(eigenvalues[2], 0);
   EXPECT_GT(weight / h, PaperModes()[1].spec.com->x());
+  // what the compliance mode allows the ankle is less than gravity takes from it
+  ReducedBudget budget;
+  ASSERT_EQ(ComputeReducedBudget(PaperModes()[1].spec, servo_, ss, &budget), StiffnessStatus::kOk);
+  std::printf("[ figures  ] compliance allows the ankle %.0f N·m/rad; Kp + H has %.0f and %.0f\n",
+              budget.M(ankle, ankle),
+              eigenvalues[0],
+              eigenvalues[1]);
+  EXPECT_LT(budget.M(ankle, ankle), -H(ankle, ankle));
+  EXPECT_NEAR(budget.M(ankle, ankle) / 147, 1, 0.02);
 }
 
 // A budget of three tasks on the robot keeps its nine marginals, both feet down.

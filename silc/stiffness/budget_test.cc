@@ -88,6 +88,9 @@ TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
     const MatrixXd P = J_plus * J;
     const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
     EXPECT_TRUE((J * C_q * J.transpose()).isApprox(C_x, 1e-9));
+    const MatrixXd any = test::Sym(RandomMatrix(n, n, &rng));  // no sign at all
+    const MatrixXd C_any = J_plus * C_x * J_plus.transpose() + any - P * any * P.transpose();
+    EXPECT_TRUE((J * C_any * J.transpose()).isApprox(C_x, 1e-9));
 
     const MatrixXd V = test::Kernel(J);
     const MatrixXd U =

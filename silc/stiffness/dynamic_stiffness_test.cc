@@ -176,13 +176,26 @@ TEST(DynamicStiffness, ADifferenceOfFramesPassesTheBudgetAndCostsDamping) {
   servo.alpha.setConstant(1, 0.25);
   PolicyJacobians policy;
   policy.J_q = {MatrixXd::Constant(1, 1, 3.6), MatrixXd::Constant(1, 1, -3.6)};
-  const double table[][3] = {// [Hz], Re K, Im K/ω: by hand from (S4), one decimal
+  const double table[][3] = {// [Hz], Re K, Im K/ω
                              {0.5, 99.6, -1.80},
                              {1, 98.6, -1.78},
                              {2, 94.4, -1.73},
                              {5, 67.8, -1.41},
                              {10, 5.9, -0.49}};
+  const MatrixXd none = MatrixXd::Zero(3, 1);
   for (const auto& [hertz, stiffness, damping] : table) {
+    // the shaker, one cycle in 50 ticks of 20 ms per hertz, knows nothing of (S4)
+    const Complex measured = -Shake(servo,
+                                    policy,
+                                    {},
+                                    none,
+                                    none,
+                                    VectorXcd::Ones(1),
+                                    1,
+                                    static_cast<int>(std::lround(50 / hertz)))
+                                  .torque[0];
+    EXPECT_NEAR(measured.real(), stiffness, 0.05) << hertz;
+    EXPECT_NEAR(measured.imag() / (kTwoPi * hertz), damping, 0.005) << hertz;
     MatrixXcd K;
     ASSERT_EQ(DynamicStiffness(servo, policy, {}, {}, kTwoPi * hertz, &K), StiffnessStatus::kOk);
     EXPECT_NEAR(K(0, 0).real(), stiffness, 0.05) << hertz;
@@ -222,6 +235,20 @@ TEST(DynamicStiffness, SkewStiffnessPumpsEnergyOnACircle) {
     const MatrixXcd written = omega * test::Sym(D) - Complex(0, 1) * test::Skew(K);
     EXPECT_NEAR(predicted, std::numbers::pi * x.dot(written * x).real(), 1e-9 * K.norm());
   }
+  // two joints on a circle, one turning way and the other: the skew entry a gives energy on one as
+  // soon as it passes ω d, and takes the same on the other
+  const double d = 2.5;
+  for (const double a : {0.9 * omega * d, 1.1 * omega * d}) {
+    MatrixXcd dynamic(2, 2);
+    dynamic << Complex(0, omega * d), -a, a, Complex(0, omega * d);
+    const MatrixXcd D_H = DissipationPart(dynamic, omega);
+    VectorXcd circle(2);
+    circle << 1, Complex(0, 1);
+    const double one = circle.dot(D_H * circle).real();
+    const double other = circle.conjugate().dot(D_H * circle.conjugate()).real();
+    EXPECT_EQ(std::min(one, other) < 0, a > omega * d);
+    EXPECT_NEAR(one + other, 4 * d, 1e-12);
+  }
 }
 
 // C14: two joints, inertia 0.3, k = 100, d = 2.5, skew entry a: unstable exactly when a passes ω d,
@@ -241,6 +268,8 @@ TEST(DynamicStiffness, FlutterBeginsWhereTheSkewPartPassesTheDamping) {
   EXPECT_NEAR(threshold, 45.64, 0.01);
   EXPECT_LT(growth(0.9999 * threshold), 0);
   EXPECT_GT(growth(1.0001 * threshold), 0);
+  EXPECT_NEAR(growth(45.6), -0.0038, 5e-5);
+  EXPECT_NEAR(growth(46), 0.031, 5e-4);
   // and the dissipation part at that frequency loses its sign there
   const double omega = std::sqrt(k / inertia);
   for (double factor : {0.999, 1.001}) {

@@ -118,7 +118,7 @@ TEST(QuasiStaticStiffness, DiffersFromTheLatestFrame) {
   EXPECT_GT((K_1 - result.K).norm() / result.K.norm(), 0.1);
 }
 
-PolicyJacobians ScalarPolicy(std::vector<double> J_q, std::vector<double> J_a) {
+PolicyJacobians ScalarPolicy(const std::vector<double>& J_q, const std::vector<double>& J_a) {
   PolicyJacobians policy;
   for (double j : J_q) policy.J_q.push_back(MatrixXd::Constant(1, 1, j));
   for (double j : J_a) policy.J_a.push_back(MatrixXd::Constant(1, 1, j));

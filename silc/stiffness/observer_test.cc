@@ -8,7 +8,6 @@
 #include <limits>
 #include <new>
 
-#include "silc/stiffness/observer_bench.h"
 #include "silc/stiffness/test_support.h"
 
 // Every operator new of this program is counted: Eigen's guard sees Eigen's allocations only.
@@ -316,13 +315,6 @@ TEST(StiffnessObserver, AnUnstableLoopMayBeAllowed) {
   EXPECT_EQ(r.static_status, StiffnessStatus::kOk);
   EXPECT_EQ(r.loop.status, StiffnessStatus::kUnstableActionLoop);
   EXPECT_GT(r.loop.rho, 1);
-}
-
-TEST(ObserverBench, Runs) {
-  const ObserverTimes times = BenchObserver(ContactMode::kDoubleSupport, 2, 0.01);
-  EXPECT_GT(times.observations, 0);
-  EXPECT_GT(times.median_us, 0);
-  EXPECT_LE(times.best_us, times.median_us);
 }
 
 }  // namespace

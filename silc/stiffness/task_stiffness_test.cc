@@ -131,6 +131,7 @@ TEST(TaskStiffness, TwoSidedDoesNotBoundTheTaskOfNonSymmetricK) {
 // meets the disc itself against the task budget.
 TEST(TaskStiffness, DiscBoundsTheTask) {
   Rng rng(5);
+  int tried = 0;
   for (int trial = 0; trial < 1500; ++trial) {
     const int n = 5 + trial % 4, m = 1 + trial % 3;
     const bool closed = trial % 2 == 1;
@@ -144,6 +145,7 @@ TEST(TaskStiffness, DiscBoundsTheTask) {
     const ConstMatrix n_ref = N;
     const StiffnessStatus status = ComputeTaskStiffness(J, K, &n_ref, nullptr, &got);
     if (status != StiffnessStatus::kOk) continue;  // K on the border may be singular
+    ++tried;
     const MatrixXd bound = Sym(Task(J, M, &N).K_x);
     EXPECT_TRUE(LoewnerLessEqual(got.K_x, bound, 1e-7)) << "trial " << trial;
     EXPECT_TRUE(LoewnerLessEqual(bound.inverse(), got.C_x, 1e-7));
@@ -151,6 +153,7 @@ TEST(TaskStiffness, DiscBoundsTheTask) {
     ASSERT_EQ(LargestSigma(Condition::kDisc, got.K_x, bound, &sigma), StiffnessStatus::kOk);
     EXPECT_LE(sigma, 1 + 1e-6);
   }
+  EXPECT_GT(tried, 1400);
 }
 
 // C8: C_ds = C − C J_cᵀ (J_c C J_cᵀ)⁻¹ J_c C ≤ C: a closed chain is stiffer.

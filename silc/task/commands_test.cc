@@ -46,7 +46,7 @@ TEST(Draw, StaysInsideItsRanges) {
   // standard errors: 0.29/√20000 = 0.002, 1/√20000 = 0.007, √(20000·0.16) = 57; five of each
   EXPECT_NEAR(mean / kDraws, 0.5, 0.01);
   EXPECT_NEAR(exponential / kDraws, 1, 0.035);
-  for (const int c : counts) EXPECT_NEAR(c, kDraws / 5, 285);
+  for (const int c : counts) EXPECT_NEAR(c, kDraws / 5.0, 285);
 }
 
 TEST(Commands, HaveTheSharesAndRangesAskedFor) {

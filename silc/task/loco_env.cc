@@ -17,7 +17,7 @@ constexpr int kChunk = 64;  // robots per task of the thread pool: whole SIMD gr
 
 }  // namespace
 
-LocoEnv::LocoEnv(LocoEnvOptions options)
+LocoEnv::LocoEnv(const LocoEnvOptions& options)
     : setup_(MakeLocoSetup(options)),
       samples_(options.samples),
       stagger_(options.stagger),

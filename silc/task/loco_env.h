@@ -32,7 +32,7 @@ struct LocoStep {
 class LocoEnv {
  public:
   /// Throws ConfigError for a robot, backend or config that does not fit.
-  explicit LocoEnv(LocoEnvOptions options);
+  explicit LocoEnv(const LocoEnvOptions& options);
 
   int num_envs() const { return num_envs_; }
   const TaskConfig& config() const { return setup_.context.config; }

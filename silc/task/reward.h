@@ -370,14 +370,14 @@ SILC_HD void ComputeRewards(const RewardWeights& weights,
                             float rewards[2]) {
   rewards[0] = rewards[1] = 0;
   int i = 0;
-#define SILC_REWARD_EVAL(function, name, weight_, agent, curriculum, origin)                    \
-  {                                                                                             \
-    const float w = weights.weight[i];                                                          \
-    terms[i] =                                                                                  \
-        w == 0 ? 0.0f                                                                           \
-               : w * in.dt * (curriculum ? penalty_scale : 1.0f) * reward::function(robot, in); \
-    rewards[RewardAgent::agent == RewardAgent::kLower ? 0 : 1] += terms[i];                     \
-    ++i;                                                                                        \
+#define SILC_REWARD_EVAL(function, name, weight_, agent, curriculum, origin)                      \
+  {                                                                                               \
+    const float w = weights.weight[i];                                                            \
+    terms[i] =                                                                                    \
+        w == 0 ? 0.0f                                                                             \
+               : w * in.dt * ((curriculum) ? penalty_scale : 1.0f) * reward::function(robot, in); \
+    rewards[RewardAgent::agent == RewardAgent::kLower ? 0 : 1] += terms[i];                       \
+    ++i;                                                                                          \
   }
   SILC_REWARD_TERMS(SILC_REWARD_EVAL)
 #undef SILC_REWARD_EVAL

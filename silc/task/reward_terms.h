@@ -89,7 +89,7 @@ struct RewardTermInfo {
 
 inline constexpr RewardTermInfo kRewardTerms[kNumRewards] = {
 #define SILC_REWARD_INFO(function, name, weight, agent, curriculum, origin) \
-  {#name, weight, RewardAgent::agent, curriculum != 0, origin},
+  {#name, weight, RewardAgent::agent, (curriculum) != 0, origin},
     SILC_REWARD_TERMS(SILC_REWARD_INFO)
 #undef SILC_REWARD_INFO
 };

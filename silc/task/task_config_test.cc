@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "silc/base/error.h"
@@ -59,7 +60,8 @@ TEST(TaskConfig, WrittenAndReadIsTheSameBitByBit) {
   config.commands.vx_max = 0.7654321f;
   config.action.delay_max = 3;
   const TaskConfig back = ParseTaskConfig(TaskConfigYaml(config), "written");
-  EXPECT_EQ(std::memcmp(&config, &back, sizeof(config)), 0);
+  EXPECT_TRUE(
+      std::ranges::equal(std::as_bytes(std::span(&config, 1)), std::as_bytes(std::span(&back, 1))));
 }
 
 TEST(TaskConfig, SlipsAreNamedAndTheNearestKeySuggested) {

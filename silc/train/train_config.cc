@@ -233,11 +233,18 @@ std::string BudgetNote(const TrainConfig& config) {
                        config.learn.penalty.method,
                        config.mode);
   }
-  std::string numbers = BudgetYaml(config.budget);
-  numbers.pop_back();  // the last line's end
-  for (std::size_t at; (at = numbers.find('\n')) != std::string::npos;) {
-    numbers.replace(at, 1, ", ");
-  }
+  std::string numbers;
+  const auto add = [&](const char* name, const std::optional<Eigen::Vector3d>& k) {
+    if (k) numbers += fmt::format("{} {:g}/{:g}/{:g} N/m, ", name, (*k)[0], (*k)[1], (*k)[2]);
+  };
+  const BudgetSpec& budget = config.budget;
+  add("CoM", budget.com);
+  const bool alike = budget.hand[0] && budget.hand[1] && *budget.hand[0] == *budget.hand[1];
+  add(alike ? "hands" : "left hand", budget.hand[0]);
+  if (!alike) add("right hand", budget.hand[1]);
+  numbers += fmt::format("null space {:g}{}",
+                         budget.null_stiffness,
+                         budget.weight == NullWeight::kServo ? " of Kp" : " N·m/rad");
   const std::string why = config.mode_from == "default"  ? " (no --mode was given: the default)"
                           : config.mode_from == "preset" ? " (the preset's)"
                                                          : "";

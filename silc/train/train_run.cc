@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -90,6 +91,7 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
                                   fs::path(path).parent_path().filename().string());
   metadata["silc_task"] = config.task;
   metadata["silc_method"] = config.learn.penalty.method;
+  metadata["silc_seed"] = std::to_string(config.learn.seed);
   if (IsBounded(config)) metadata["silc_mode"] = config.mode;
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
@@ -147,11 +149,55 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
     // a process killed between a checkpoint and its policy left an older one
     if (resumed) ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
   }
-  TrainLog log(folder, options.out, /*line_every_s=*/1);
+  TrainLog log(folder, options.out, /*line_every_s=*/1, options.stop);
   const bool done = trainer.Run(folder, &log, options.stop, [&] {
     ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
   });
   return {trainer.iteration(), done};
+}
+
+nlohmann::json LastMetrics(const std::string& folder) {
+  std::ifstream file(folder + "/metrics.jsonl", std::ios::binary);
+  // a line has a few kilobytes; runs of days have hundreds of megabytes
+  constexpr std::streamoff kTail = 1 << 16;
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file ? std::streamoff(file.tellg()) : 0;
+  file.seekg(std::max<std::streamoff>(0, size - kTail));
+  nlohmann::json last = nlohmann::json::object();
+  for (std::string line; std::getline(file, line);) {
+    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object()) last = std::move(json);  // others are torn, or began before the tail
+  }
+  return last;
+}
+
+RunInfo InspectRun(const std::string& folder) {
+  RunInfo run;
+  run.folder = folder;
+  run.state = "none";
+  run.reward = run.steps_per_s = std::numeric_limits<double>::quiet_NaN();
+  if (!fs::exists(folder + "/config.yaml")) return run;
+  try {
+    const TrainConfig config = ReadTrainConfig(folder + "/config.yaml");
+    run.task = config.task;
+    run.method = config.learn.penalty.method;
+    if (IsBounded(config)) run.mode = config.mode;
+    run.iterations = config.learn.iterations;
+    run.iteration = CheckpointFolder(folder + "/checkpoints", 2).NewestIteration();
+    const bool held = FolderLock::IsHeld(folder);
+    run.state = held ? "running" : run.iteration >= run.iterations ? "done" : "stopped";
+    const nlohmann::json last = LastMetrics(folder);
+    if (held) run.iteration = last.value("iteration", run.iteration);
+    const auto number = [&](const char* key, double* value) {
+      const auto found = last.find(key);
+      if (found != last.end() && found->is_number()) *value = found->get<double>();
+    };
+    number("train/reward", &run.reward);
+    number("steps_per_s", &run.steps_per_s);
+  } catch (const ConfigError& broken) {
+    run.state = broken.what();
+  }
+  return run;
 }
 
 std::vector<RunInfo> ListRuns(const std::string& folder) {
@@ -163,36 +209,7 @@ std::vector<RunInfo> ListRuns(const std::string& folder) {
   }
   std::sort(folders.begin(), folders.end());
   std::vector<RunInfo> runs;
-  for (const std::string& path : folders) {
-    RunInfo run;
-    run.folder = path;
-    run.reward = std::numeric_limits<double>::quiet_NaN();
-    try {
-      const TrainConfig config = ReadTrainConfig(path + "/config.yaml");
-      run.task = config.task;
-      run.method = config.learn.penalty.method;
-      run.mode = config.mode;
-      run.iterations = config.learn.iterations;
-      run.iteration = CheckpointFolder(path + "/checkpoints", 2).NewestIteration();
-      const bool held = FolderLock::IsHeld(path);
-      run.state = held ? "running" : run.iteration >= run.iterations ? "done" : "stopped";
-      std::error_code missing;
-      if (fs::exists(path + "/metrics.jsonl", missing)) {
-        std::istringstream lines(ReadFile(path + "/metrics.jsonl"));
-        std::string line;
-        while (std::getline(lines, line)) {
-          const auto json = nlohmann::json::parse(line, nullptr, false);
-          if (!json.is_object()) continue;  // torn
-          if (held) run.iteration = json.value("iteration", run.iteration);
-          const auto reward = json.find("train/reward");
-          if (reward != json.end() && reward->is_number()) run.reward = reward->get<double>();
-        }
-      }
-    } catch (const ConfigError& broken) {
-      run.state = broken.what();
-    }
-    runs.push_back(std::move(run));
-  }
+  for (const std::string& path : folders) runs.push_back(InspectRun(path));
   return runs;
 }
 

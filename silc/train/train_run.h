@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,17 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
 /// One line of `silc runs`.
 struct RunInfo {
   std::string folder;
-  std::string state;  // running, done, stopped; or what is wrong with it
-  std::string task, method, mode;
+  std::string state;  // running, done, stopped, none (no run here); or what is wrong with it
+  std::string task, method;
+  std::string mode;                   // of the budget; "": the method has none
   int iteration = 0, iterations = 0;  // checkpointed, asked for
   double reward = 0;                  // of the last line of metrics.jsonl; NaN: none
+  double steps_per_s = 0;             // the same
 };
+RunInfo InspectRun(const std::string& folder);
+
+/// The last whole line of a run's metrics.jsonl; an empty object where there is none.
+nlohmann::json LastMetrics(const std::string& folder);
 
 /// Runs in `folder` and its direct sub-folders, by name. Throws ConfigError when there is no such
 /// folder.

@@ -251,6 +251,9 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
   ExportPolicy(path, network, config);
 
   const OnnxModel model = ReadOnnx(path);
+  // what silc report sorts policies by
+  EXPECT_EQ(model.metadata.at("silc_method"), config.learn.penalty.method);
+  EXPECT_EQ(model.metadata.at("silc_seed"), std::to_string(config.learn.seed));
   LocoEnvOptions options = EnvOptionsOf(config).env;
   options.num_envs = 8;
   options.stagger = false;
@@ -402,12 +405,13 @@ TEST(TrainConfig, SaysWhichBudgetHoldsAndWhoChoseIt) {
     return BudgetNote(
         ResolveTrainConfig({.task = "g1-stand", .method = method, .mode = std::move(mode)}));
   };
-  EXPECT_EQ(note("silc", {}),
-            "budget compliance (no --mode was given: the default): com: [200, 200, 20000], "
-            "null_space: {weight: identity, stiffness: 50}");
-  EXPECT_EQ(note("silc-paper", "compliance"),
-            "budget compliance: com: [200, 200, 20000], null_space: {weight: identity, stiffness: "
-            "50}");
+  EXPECT_EQ(
+      note("silc", {}),
+      "budget compliance (no --mode was given: the default): CoM 200/200/20000 N/m, null space "
+      "50 N·m/rad");
+  EXPECT_EQ(
+      note("silc-paper", "soft-hand"),
+      "budget soft-hand: CoM 200/200/20000 N/m, hands 200/200/200 N/m, null space 50 N·m/rad");
   EXPECT_EQ(note("lcp", "soft-hand"),
             "lcp takes no budget: --mode soft-hand is written down and bounds nothing");
   EXPECT_EQ(note("baseline", {}), "");

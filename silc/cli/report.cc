@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "silc/cli/load_policy.h"
+#include "silc/cli/progress.h"
+#include "silc/cli/verbs.h"
+#include "silc/eval/experiment.h"
+
+namespace silc {
+namespace {
+
+void Run(ReportOptions options) {
+  if (options.threads <= 0)
+    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.version = SILC_VERSION;
+  options.load = [](const std::string& path, const RobotModel& robot) {
+    return LoadPolicy(path, "", robot);
+  };
+  // one line that moves in a terminal, replaced by what came of it
+  std::optional<ProgressLine> line;
+  std::string shown;
+  options.progress = [&](const std::string& what, double share) {
+    if (what != shown || !line) line.emplace(shown = what);
+    line->callback()(share);
+  };
+  options.say = [&](const std::string& text) {
+    line.reset();
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  };
+  const ReportOutcome outcome = WriteReport(options);
+  line.reset();
+  fmt::print("{} results computed, {} from the cache, {} failed\nwrote {}\n",
+             outcome.computed,
+             outcome.cached,
+             outcome.failed,
+             outcome.page);
+}
+
+}  // namespace
+
+void AddReport(CLI::App* app) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* verb =
+      app->add_subcommand("report", "the paper's tables and figures beside ours, as one HTML page");
+  verb->add_option("--policies", options->policies, "folder of ONNX files")->capture_default_str();
+  verb->add_option("--out", options->out, "folder for index.html and its cache")
+      ->capture_default_str();
+  verb->add_flag("--quick", options->quick, "fewer robots and trials: minutes instead of an hour");
+  verb->add_flag("--fresh", options->fresh, "compute again what the cache has");
+  verb->add_flag("!--no-pictures", options->pictures, "no pictures of the robot");
+  verb->add_option("--experiments", options->experiments, "these alone, as in silc eval")
+      ->delimiter(',');
+  verb->add_option("--seeds", options->seeds, "of the experiments")
+      ->delimiter(',')
+      ->capture_default_str();
+  verb->add_option("--threads", options->threads = 0, "0: all")->check(CLI::Range(0, 1024));
+  verb->callback([options] {
+    std::string command = "silc report --policies " + options->policies + " --out " + options->out;
+    if (options->quick) command += " --quick";
+    if (!options->experiments.empty()) {
+      command += " --experiments ";
+      for (const std::string& name : options->experiments)
+        command += (&name == options->experiments.data() ? "" : ",") + name;
+    }
+    options->command = command;
+    Run(*options);
+  });
+}
+
+}  // namespace silc

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "silc/eval/experiment.h"
+#include "silc/report/paper.h"
+#include "silc/report/shelf.h"
+
+namespace silc {
+
+/// A picture of an experiment.
+struct PagePicture {
+  std::string png;      // bytes of the file
+  std::string caption;  // text
+};
+
+/// Everything the page says, gathered; RenderPage() computes nothing that is not in here.
+struct ReportData {
+  Paper paper;
+  std::vector<ShelfPolicy> shelf;
+  std::vector<std::string> experiments;              // that were asked for, in order
+  std::vector<std::vector<ExperimentResult>> found;  // per policy of the shelf
+  std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
+  std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
+  std::map<std::string, PagePicture> pictures;       // by experiment
+  std::string no_pictures;                           // why there are none; "" when there are
+  std::string errata;                                // docs/paper_errata.md
+  std::string settings;  // one sentence: how many robots and trials, which seeds
+  std::string command;   // that wrote the page
+  std::string version;
+  bool quick = false;
+};
+
+/// What a key of `failures` and `commands` looks like.
+std::string RunKey(const std::string& experiment, const std::string& policy_path);
+
+/// One HTML document that needs nothing but itself: CSS, figures and pictures are in it, there is
+/// no script and nothing to fetch. The same data give the same bytes.
+std::string RenderPage(const ReportData& data);
+
+}  // namespace silc

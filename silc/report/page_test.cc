@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/report/page.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "silc/base/file.h"
+#include "silc/report/html.h"
+
+namespace silc {
+namespace {
+
+ReportData Empty() {
+  ReportData data;
+  data.paper = ReadPaper(YamlNode::ParseFile(std::string(SILC_SOURCE_DIR) + "/configs/paper.yaml"));
+  data.errata = ReadFile(std::string(SILC_SOURCE_DIR) + "/docs/paper_errata.md");
+  data.settings = "Quick settings: one robot.";
+  data.command = "silc report --quick";
+  data.version = "0";
+  data.quick = true;
+  return data;
+}
+
+void Add(ReportData* data, const RowKey& row, std::vector<ExperimentResult> results) {
+  ShelfPolicy policy;
+  policy.name = row.method + "_" + row.mode;
+  policy.path = "policies/" + policy.name + ".onnx";
+  policy.row = row;
+  for (ExperimentResult& result : results) {
+    result.policy = policy.path;
+    data->commands[RunKey(result.experiment, policy.path)] =
+        "silc eval " + result.experiment + " --policy " + policy.path;
+  }
+  data->shelf.push_back(policy);
+  data->found.push_back(std::move(results));
+}
+
+ExperimentResult Result(const std::string& experiment, const std::vector<Metric>& metrics) {
+  ExperimentResult result;
+  result.experiment = experiment;
+  result.metrics = metrics;
+  result.settings = {{"trials", "3"}};
+  return result;
+}
+
+Metric Number(const std::string& name, double value, double half_width) {
+  return {name, name, "u", value, value - half_width, value + half_width, 3, {}};
+}
+
+// A page with rows of the paper, rows of ours and rows that are missing.
+ReportData Some() {
+  ReportData data = Empty();
+  ExperimentResult budget = Result("budget", {Number("form_violations_one_step", 41, 2)});
+  budget.curves = {{"form", "a<b", "time [s]", "form [1]", {0, 1, 2}, {1, 2, 1}}};
+  ExperimentResult walk = Result("walk", {Number("action_jitter", 2e4, 100)});
+  walk.notes = {"3 < 4 & a \"note\""};
+  Add(&data, {"baseline", ""}, {walk, budget});
+  Add(&data, {"silc-paper", "compliance"}, {Result("walk", {Number("action_jitter", 1.5e4, 100)})});
+  Add(&data, {"silc", "compliance"}, {Result("walk", {Number("action_jitter", 1e4, 100)})});
+  data.pictures["walk"] = {"\x89PNG", "A <robot>"};
+  return data;
+}
+
+int Count(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(Page, IsWellFormedAndNeedsNothingButItself) {
+  for (const ReportData& data : {Empty(), Some()}) {
+    const std::string page = RenderPage(data);
+    EXPECT_EQ(FindHtmlFault(page), "");
+    for (const char* outside :
+         {"http:", "https:", "//cdn", "<script", "<link", "<iframe", "@import", "javascript:"}) {
+      EXPECT_EQ(page.find(outside), page.npos) << outside;
+    }
+    // images are inside, references point into the page
+    EXPECT_EQ(Count(page, " src=\""), Count(page, " src=\"data:image/png;base64,"));
+    EXPECT_EQ(Count(page, "url("), Count(page, "url(#"));
+    EXPECT_NE(page.find("prefers-color-scheme:dark"), page.npos);
+    EXPECT_NE(page.find("name=\"viewport\""), page.npos);
+  }
+}
+
+TEST(Page, HasEverySectionOnceAndALinkToIt) {
+  const std::string page = RenderPage(Some());
+  std::set<std::string> ids;
+  for (auto at = page.find(" id=\""); at != page.npos; at = page.find(" id=\"", at + 1)) {
+    const auto begin = at + 5;
+    EXPECT_TRUE(ids.insert(page.substr(begin, page.find('"', begin) - begin)).second)
+        << page.substr(at, 40);
+  }
+  for (const char* id : {"story",
+                         "questions",
+                         "policies",
+                         "table-1",
+                         "table-2",
+                         "table-3",
+                         "table-4",
+                         "fig-com",
+                         "fig-hand",
+                         "fig-budget",
+                         "frequency",
+                         "errata",
+                         "rerun"}) {
+    EXPECT_EQ(ids.count(id), 1u) << id;
+    EXPECT_NE(page.find("href=\"#" + std::string(id) + "\""), page.npos) << id;
+  }
+  for (int q = 1; q <= 6; ++q) EXPECT_EQ(ids.count("q" + std::to_string(q)), 1u) << q;
+  // what a link or a clip path points to is there
+  for (const std::string mark : {"href=\"#", "url(#"}) {
+    for (auto at = page.find(mark); at != page.npos; at = page.find(mark, at + 1)) {
+      const auto begin = at + mark.size(), end = page.find_first_of("\")", begin);
+      EXPECT_EQ(ids.count(page.substr(begin, end - begin)), 1u) << page.substr(at, 40);
+    }
+  }
+}
+
+// With nothing on the shelf there is nothing to judge, and no number of ours: every chip but Table
+// I's five and the rule's own examples is "open".
+TEST(Page, WithoutPoliciesNothingIsInvented) {
+  const std::string page = RenderPage(Empty());
+  const int rows = Count(page, "chip yes");
+  EXPECT_EQ(rows, 5 + 1);
+  EXPECT_EQ(Count(page, "chip part"), 1);
+  EXPECT_EQ(Count(page, "chip no\""), 1);
+  EXPECT_EQ(page.find("silc eval walk --policy"), page.npos);
+  EXPECT_GT(Count(page, "not trained yet"), 30);
+  EXPECT_NE(page.find("no policies for these rows yet"), page.npos);
+}
+
+TEST(Page, PutsOursBesideThePaperWithTheVerdictAndTheCommand) {
+  const std::string page = RenderPage(Some());
+  // 2.00·10⁴ against the paper's 4.13·10⁴: 52 % less, beyond a factor of two
+  EXPECT_NE(page.find("<td class=\"num\">4.13 <span class=\"ci\">± 1.94</span></td>"
+                      "<td class=\"num\">2.00 <span class=\"ci\">[1.99, 2.01]</span></td>"
+                      "<td class=\"num\">−52 %</td>"),
+            page.npos);
+  // −25 % where the paper has −23 %
+  const auto row = page.find("<th scope=\"row\">silc-paper, compliance</th><td class=\"num\">3.19");
+  ASSERT_NE(row, page.npos);
+  const std::string line = page.substr(row, page.find("</tr>", row) - row);
+  EXPECT_NE(line.find("−23 %"), line.npos) << line;
+  EXPECT_NE(line.find("−25 %"), line.npos) << line;
+  EXPECT_NE(line.find("chip yes"), line.npos) << line;
+  // ours alone, below the paper's rows
+  EXPECT_NE(page.find("not in the paper"), page.npos);
+  EXPECT_NE(page.find("silc eval walk --policy policies/baseline_.onnx"), page.npos);
+  // the third row of Table II has a policy nobody trained
+  EXPECT_NE(page.find("<tr class=\"missing\"><th scope=\"row\">scalar-lcp</th>"), page.npos);
+}
+
+TEST(Page, TextFromFilesIsText) {
+  ReportData data = Some();
+  data.shelf[0].path = "policies/<script>alert(1)</script>.onnx";
+  data.shelf[1].fault = "broken & <bad>";
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_EQ(page.find("<script"), page.npos);
+  EXPECT_NE(page.find("broken &amp; &lt;bad&gt;"), page.npos);
+  EXPECT_NE(page.find("3 &lt; 4 &amp; a &quot;note&quot;"), page.npos);
+}
+
+TEST(Page, SameDataSameBytes) { EXPECT_EQ(RenderPage(Some()), RenderPage(Some())); }
+
+}  // namespace
+}  // namespace silc

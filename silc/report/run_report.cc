@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/config/budget_file.h"
+#include "silc/eval/experiment.h"
+#include "silc/eval/sha256.h"
+#include "silc/report/page.h"
+#include "silc/report/project_file.h"
+#include "silc/report/shots.h"
+
+namespace silc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever an experiment's code gives other numbers for the same settings.
+constexpr int kResultsVersion = 1;
+
+// experiments of the page, in its order
+constexpr const char* kExperiments[] = {
+    "walk", "hand-impact", "foam-step", "com-impulse", "hand-load", "budget", "frequency"};
+
+std::string Seeds(const std::vector<std::uint64_t>& seeds) {
+  std::string text;
+  for (const std::uint64_t seed : seeds) text += (text.empty() ? "" : ",") + std::to_string(seed);
+  return text;
+}
+
+// One run that some part of the page needs.
+struct Job {
+  std::size_t policy;  // index on the shelf
+  std::string experiment;
+  ExperimentOptions options;
+  std::string file;  // in the cache
+  std::string command;
+};
+
+// The name of a result: whatever changes the numbers is hashed into it.
+std::string CacheName(const Job& job, const std::string& policy_hash, const std::string& version) {
+  const std::string settings = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
+                                           version,
+                                           kResultsVersion,
+                                           policy_hash,
+                                           job.experiment,
+                                           job.options.robot,
+                                           BudgetYaml(ReadBudget(job.options.mode).spec),
+                                           Seeds(job.options.seeds),
+                                           job.options.episodes);
+  return job.experiment + "-" + Sha256(settings).substr(0, 20);
+}
+
+class Reporter {
+ public:
+  explicit Reporter(const ReportOptions& options) : options_(options) {}
+
+  ReportOutcome Run() {
+    data_.paper = ReadPaper();
+    data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
+    data_.shelf = ReadShelf(options_.policies);
+    data_.version = options_.version;
+    data_.command = options_.command;
+    data_.quick = options_.quick;
+    for (const std::string& name : options_.experiments) FindExperiment(name);
+    data_.experiments = options_.experiments;
+    if (data_.experiments.empty())
+      data_.experiments.assign(std::begin(kExperiments), std::end(kExperiments));
+    data_.found.resize(data_.shelf.size());
+    data_.settings = Settings();
+
+    std::error_code error;
+    fs::create_directories(Cache(), error);
+    if (error) throw RunError(Cache() + ": cannot be made: " + error.message());
+    for (const ShelfPolicy& policy : data_.shelf) {
+      if (!policy.fault.empty()) Say(policy.path + ": left out: " + policy.fault);
+    }
+    const std::vector<Job> jobs = Plan();
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      Do(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));
+    }
+    if (options_.pictures) TakePictures(jobs);
+    outcome_.page = (fs::path(options_.out) / "index.html").string();
+    WriteFileAtomically(outcome_.page, RenderPage(data_));
+    return outcome_;
+  }
+
+ private:
+  std::string Cache() const { return (fs::path(options_.out) / "cache").string(); }
+  void Say(const std::string& line) const {
+    if (options_.say) options_.say(line);
+  }
+
+  std::string Settings() const {
+    std::string text = options_.quick ? "Quick settings: " : "Full settings: ";
+    for (std::size_t i = 0; i < data_.experiments.size(); ++i) {
+      const Experiment& experiment = FindExperiment(data_.experiments[i]);
+      const int episodes = EpisodesFor(experiment.name, options_.quick);
+      text += fmt::format("{}{} {} {}",
+                          i == 0 ? "" : ", ",
+                          experiment.name,
+                          episodes > 0 ? episodes : experiment.episodes,
+                          experiment.unit);
+    }
+    return text + fmt::format("; seed {}.", Seeds(options_.seeds));
+  }
+
+  std::vector<Job> Plan() {
+    std::vector<Job> jobs;
+    std::vector<std::string> hashes;
+    for (const ShelfPolicy& policy : data_.shelf)
+      hashes.push_back(policy.fault.empty() ? ContentHash(policy.path) : "");
+    for (const std::string& name : data_.experiments) {
+      for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
+        const ShelfPolicy& policy = data_.shelf[i];
+        if (!policy.fault.empty() || !Wanted(name, policy.row.method, policy.row.mode)) continue;
+        Job job{i, name, {}, "", ""};
+        job.options.mode = policy.budget();
+        job.options.seeds = options_.seeds;
+        job.options.threads = options_.threads;
+        job.options.episodes = EpisodesFor(name, options_.quick);
+        if (job.options.episodes == 0) job.options.episodes = FindExperiment(name).episodes;
+        job.file =
+            (fs::path(Cache()) / (CacheName(job, hashes[i], options_.version) + ".json")).string();
+        job.command = fmt::format("silc eval {} --policy {} --mode {} --episodes {} --seeds {}",
+                                  name,
+                                  policy.path,
+                                  job.options.mode,
+                                  job.options.episodes,
+                                  Seeds(options_.seeds));
+        data_.commands[RunKey(name, policy.path)] = job.command;
+        jobs.push_back(std::move(job));
+      }
+    }
+    return jobs;
+  }
+
+  // A result of the cache; nothing where there is none, or where it is torn or of another format.
+  std::optional<ExperimentResult> Cached(const Job& job) const {
+    if (options_.fresh || !fs::is_regular_file(job.file)) return std::nullopt;
+    try {
+      return FromJson(ReadFile(job.file), job.file);
+    } catch (const ConfigError&) {
+      return std::nullopt;
+    }
+  }
+
+  void Do(const Job& job, const std::string& count) {
+    const ShelfPolicy& policy = data_.shelf[job.policy];
+    const std::string what = count + job.experiment + ", " + policy.name;
+    if (std::optional<ExperimentResult> result = Cached(job)) {
+      result->policy = policy.path;  // the same bytes may have another name by now
+      data_.found[job.policy].push_back(std::move(*result));
+      ++outcome_.cached;
+      Say(what + ": from the cache");
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      const RobotModel robot = RobotModel::Load(job.options.robot);
+      const ExperimentResult result = RunExperiment(FindExperiment(job.experiment),
+                                                    policy.path,
+                                                    options_.load(policy.path, robot),
+                                                    job.options,
+                                                    [&](double share) {
+                                                      if (options_.progress)
+                                                        options_.progress(what, share);
+                                                    });
+      WriteFileAtomically(job.file, ToJson(result));
+      data_.found[job.policy].push_back(result);
+      ++outcome_.computed;
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      Say(fmt::format("{}: {:.1f} s", what, took.count()));
+    } catch (const ConfigError& error) {
+      Fail(job, what, error.what());
+    } catch (const RunError& error) {
+      Fail(job, what, error.what());
+    }
+  }
+
+  void Fail(const Job& job, const std::string& what, const std::string& why) {
+    data_.failures[RunKey(job.experiment, data_.shelf[job.policy].path)] = why;
+    ++outcome_.failed;
+    Say(what + ": failed: " + why);
+  }
+
+  // one picture per experiment, of the most telling policy it ran with: silc before the others
+  void TakePictures(const std::vector<Job>& jobs) {
+    for (const std::string& experiment : data_.experiments) {
+      if (ShotCaption(experiment).empty()) continue;
+      const Job* best = nullptr;
+      const auto rank = [&](const Job& job) {
+        const std::string& method = data_.shelf[job.policy].row.method;
+        return method == "silc" ? 2 : method == "silc-paper" ? 1 : 0;
+      };
+      for (const Job& job : jobs) {
+        if (job.experiment == experiment && (!best || rank(job) > rank(*best))) best = &job;
+      }
+      if (!best) continue;
+      const ShelfPolicy& policy = data_.shelf[best->policy];
+      const std::string file = fs::path(best->file).replace_extension(".png").string();
+      PagePicture picture;
+      picture.caption = ShotCaption(experiment) + " (" + policy.row.method +
+                        (policy.row.mode.empty() ? "" : ", " + policy.row.mode) + ")";
+      if (!options_.fresh && fs::is_regular_file(file)) {
+        picture.png = ReadFile(file);
+      } else {
+        std::string why;
+        try {
+          const auto image =
+              TakeShot(experiment, policy.path, policy.budget(), options_.load, &why);
+          if (image) picture.png = EncodePng(*image);
+        } catch (const ConfigError&) {  // the experiment does not take this policy: said above
+        } catch (const RunError& error) {
+          Say("picture of " + experiment + ": " + error.what());
+        }
+        if (!why.empty()) {
+          data_.no_pictures = why;
+          Say("no pictures: " + why);
+          return;
+        }
+        if (picture.png.empty()) continue;
+        WriteFileAtomically(file, picture.png);
+        Say("picture of " + experiment);
+      }
+      data_.pictures[experiment] = std::move(picture);
+    }
+  }
+
+  const ReportOptions& options_;
+  ReportData data_;
+  ReportOutcome outcome_;
+};
+
+}  // namespace
+
+bool Wanted(const std::string& experiment, const std::string& method, const std::string& mode) {
+  const bool hand_mode = mode == "soft-hand" || mode == "hard-hand";
+  if (experiment == "walk" || experiment == "budget") return true;
+  if (experiment == "com-impulse") return !hand_mode;
+  if (experiment == "hand-load" || experiment == "frequency") {
+    return hand_mode || mode == "compliance" || method == "baseline" || method == "scalar-lcp";
+  }
+  if (experiment == "hand-impact") return mode == "soft-hand" || method == "baseline";
+  if (experiment == "foam-step") return mode == "compliance" || method == "baseline";
+  return true;
+}
+
+int EpisodesFor(const std::string& experiment, bool quick) {
+  if (!quick) return 0;
+  if (experiment == "walk") return 48;
+  if (experiment == "com-impulse" || experiment == "hand-impact" || experiment == "foam-step")
+    return 3;
+  return 1;
+}
+
+ReportOutcome WriteReport(const ReportOptions& options) { return Reporter(options).Run(); }
+
+}  // namespace silc

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/report/shelf.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "silc/base/error.h"
+#include "silc/policy/onnx/reader.h"
+
+namespace silc {
+
+bool HasBudget(const std::string& method) { return method == "silc" || method == "silc-paper"; }
+
+std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(folder)) {
+    throw ConfigError("--policies " + folder +
+                      ": no such folder\n  It holds ONNX files that silc train or silc export "
+                      "wrote; policies/ ships with silc.");
+  }
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".onnx") paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+
+  std::vector<ShelfPolicy> shelf;
+  for (const std::string& path : paths) {
+    ShelfPolicy policy;
+    policy.path = path;
+    policy.name = fs::path(path).stem().string();
+    try {
+      const OnnxModel model = ReadOnnx(path);
+      const auto say = [&](const char* key) {
+        const auto at = model.metadata.find(key);
+        return at == model.metadata.end() ? std::string() : at->second;
+      };
+      policy.row.method = say("silc_method");
+      if (HasBudget(policy.row.method)) policy.row.mode = say("silc_mode");
+      policy.task = say("silc_task");
+      policy.seed = say("silc_seed");
+      policy.iterations = say("silc_iterations");
+      if (policy.row.method.empty()) {
+        policy.fault =
+            "the file does not say its method; silc export --note silc_method=METHOD adds it";
+      }
+    } catch (const ConfigError& error) {
+      policy.fault = error.what();
+    }
+    shelf.push_back(std::move(policy));
+  }
+  return shelf;
+}
+
+}  // namespace silc
