@@ -101,7 +101,7 @@ InlineSvg MakeInline(const plot::Panel& panel, int number) {
   std::string svg = plot::RenderSvg(figure);
   const auto cut = [&](const std::string& from, const std::string& to) {
     const auto begin = svg.find(from), end = svg.find(to, begin + from.size());
-    const std::string piece = svg.substr(begin + from.size(), end - begin - from.size());
+    std::string piece = svg.substr(begin + from.size(), end - begin - from.size());
     svg.erase(begin, end + to.size() - begin);
     return piece;
   };

@@ -143,7 +143,8 @@ std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options) {
   if (backend == "cuda") return std::make_unique<CudaVecEnv>(std::move(options));
 #endif
   if (backend == "cuda") {
-    throw ConfigError("--backend cuda: this build has no CUDA; tools/gpu/build.sh silc makes one that has");
+    throw ConfigError(
+        "--backend cuda: this build has no CUDA; tools/gpu/build.sh silc makes one that has");
   }
   throw ConfigError("--backend " + backend + ": unknown" +
                     DidYouMean(backend, {"batch", "mujoco", "cuda"}));
