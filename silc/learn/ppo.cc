@@ -74,15 +74,18 @@ Tensor MeanKl(const Tensor& mean,
               const Tensor& mean_old,
               const Tensor& std_old) {
   SILC_CHECK(mean.sizes() == mean_old.sizes() && std.sizes() == std_old.sizes());
-  return ((std / std_old + 1e-5).log() +
-          (std_old.square() + (mean_old - mean).square()) / (2 * std.square() + 1e-5) - 0.5)
+  return ((std / std_old).log() +
+          (std_old.square() + (mean_old - mean).square()) / (2 * std.square()) - 0.5)
       .sum(1)
       .mean();
 }
 
 Tensor AdaptedRate(const Tensor& rate, const Tensor& kl, double target, double low, double high) {
+  // the first mini-batch of an iteration: nothing has moved yet, and the sum is rounding
+  constexpr double kNothing = 1e-6;
   const Tensor slower = at::where(kl > 2 * target, rate / 1.5, rate);
-  return at::where((kl < 0.5 * target).logical_and(kl > 0), rate * 1.5, slower).clamp(low, high);
+  return at::where((kl < 0.5 * target).logical_and(kl > kNothing), rate * 1.5, slower)
+      .clamp(low, high);
 }
 
 Tensor ClipFactor(const Tensor& gradient, double limit) {

@@ -54,11 +54,14 @@ Tensor ClippedValueLoss(const Tensor& value,
                         const Tensor& target,
                         double clip);
 
-/// mean_B Σ_i [ ln(σ/σ_old + 1e-5) + (σ_old² + (μ_old − μ)²)/(2σ² + 1e-5) − ½ ].           (P7)
+/// mean_B Σ_i [ ln(σ/σ_old) + (σ_old² + (μ_old − μ)²)/(2σ²) − ½ ].                         (P7)
+/// The published code adds 1e-5 to the quotient and to 2σ². That takes up to 1e-5/(4σ²) off each
+/// joint's term: with spreads of 0.1 the sum goes below zero, and a rate that has once fallen to
+/// its floor, where steps are small, never rises again. Spreads have a floor here instead.
 Tensor MeanKl(const Tensor& mean, const Tensor& std, const Tensor& mean_old, const Tensor& std_old);
 
 /// The rate that keeps KL near its target: divided by 1.5 above twice, multiplied by 1.5 under half
-/// of it (and above zero), within [low, high]. On the device: nothing waits for it.       (P7)
+/// of it (and above 1e-6), within [low, high]. On the device: nothing waits for it.       (P7)
 Tensor AdaptedRate(const Tensor& rate, const Tensor& kl, double target, double low, double high);
 
 /// Factor ≤ 1 that brings a gradient's norm to `limit`.                                   (P9)
