@@ -63,13 +63,14 @@ class Reporter {
   explicit Reporter(const ReportOptions& options) : options_(options) {}
 
   ReportOutcome Run() {
+    // a wrong name is said before anything is read
+    for (const std::string& name : options_.experiments) FindExperiment(name);
     data_.paper = ReadPaper();
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;
-    for (const std::string& name : options_.experiments) FindExperiment(name);
     data_.experiments = options_.experiments;
     if (data_.experiments.empty())
       data_.experiments.assign(std::begin(kExperiments), std::end(kExperiments));
