@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What `./dev demo` shows, after the build: a policy made on the spot, observed standing, pushed and measured; then a
-# trained one that walks; in the end the report, the paper's tables and figures beside ours.
+# trained one that walks; one trained under a stiffness budget beside it; in the end the report, the paper's tables and
+# figures beside ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=out/demo
@@ -24,8 +25,12 @@ say "4. A trained policy, walking: five seconds at 0.5 m/s"
 build/release/bin/silc observe policies/g1_loco_baseline.onnx --robot g1 --rollout 5 --command 0.5,0,0 \
   --json "$out/walk.json" --plot "$out/walk.svg"
 
-say "5. The paper's experiments on the shipped policies, quickly: fewer robots than the paper's"
+say "5. Two trained policies stepping on the spot, one of them under a stiffness budget: does it hold?"
+build/release/bin/silc eval budget --policy policies/g1_loco_silc_compliance.onnx policies/g1_loco_baseline.onnx \
+  --mode compliance --hold-gravity --plot "$out/budget.svg"
+
+say "6. The paper's experiments on the shipped policies, quickly: fewer robots than the paper's"
 build/release/bin/silc report --quick --policies policies --out out/report
 
-say "Open $PWD/out/report/index.html in a browser: the report. Beside it $out/stand.svg and $out/walk.svg."
+say "Open $PWD/out/report/index.html in a browser: the report. Beside it $out/stand.svg, $out/walk.svg and $out/budget.svg."
 echo "Your own policy: build/release/bin/silc observe POLICY.onnx --help; the full report: build/release/bin/silc report"
