@@ -66,10 +66,11 @@ void AddExport(CLI::App* app) {
       app->add_subcommand("export", "a policy written again, for a robot or a repository");
   verb->add_option("POLICY", args->from, "ONNX file")->required();
   verb->add_option("OUT", args->to, "ONNX file to write; the metadata goes with it")->required();
-  verb->add_option("--note",
-                   args->notes,
-                   "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_seed, "
-                   "silc_iterations; may be repeated");
+  verb->add_option(
+      "--note",
+      args->notes,
+      "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_gravity, silc_seed, "
+      "silc_iterations; may be repeated");
   verb->add_flag("--half", args->half, "weights in float16 behind a Cast: half the file");
   verb->callback([args] { Export(*args); });
 }

@@ -490,7 +490,7 @@ class PageWriter {
       };
       table.Row({Code(policy.path),
                  EscapeHtml(policy.row.method),
-                 or_dash(policy.row.mode),
+                 or_dash(policy.row.mode) + (policy.gravity_held ? ", gravity held" : ""),
                  or_dash(policy.seed),
                  or_dash(policy.iterations),
                  metric("survival", "%"),

@@ -46,13 +46,14 @@ struct Job {
 
 // The name of a result: whatever changes the numbers is hashed into it.
 std::string CacheName(const Job& job, const std::string& policy_hash, const std::string& version) {
-  const std::string settings = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
+  const std::string settings = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
                                            version,
                                            kResultsVersion,
                                            policy_hash,
                                            job.experiment,
                                            job.options.robot,
                                            BudgetYaml(ReadBudget(job.options.mode).spec),
+                                           job.options.hold_gravity,
                                            Seeds(job.options.seeds),
                                            job.options.episodes);
   return job.experiment + "-" + Sha256(settings).substr(0, 20);
@@ -124,16 +125,19 @@ class Reporter {
         if (!policy.fault.empty() || !Wanted(name, policy.row.method, policy.row.mode)) continue;
         Job job{i, name, {}, "", ""};
         job.options.mode = policy.budget();
+        // of the experiments that observe a budget; the others do not ask
+        job.options.hold_gravity = policy.gravity_held && (name == "walk" || name == "budget");
         job.options.seeds = options_.seeds;
         job.options.threads = options_.threads;
         job.options.episodes = EpisodesFor(name, options_.quick);
         if (job.options.episodes == 0) job.options.episodes = FindExperiment(name).episodes;
         job.file =
             (fs::path(Cache()) / (CacheName(job, hashes[i], options_.version) + ".json")).string();
-        job.command = fmt::format("silc eval {} --policy {} --mode {} --episodes {} --seeds {}",
+        job.command = fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
                                   name,
                                   policy.path,
                                   job.options.mode,
+                                  job.options.hold_gravity ? " --hold-gravity" : "",
                                   job.options.episodes,
                                   Seeds(options_.seeds));
         data_.commands[RunKey(name, policy.path)] = job.command;

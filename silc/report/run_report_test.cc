@@ -48,6 +48,7 @@ class ReportTest : public testing::Test {
     model.metadata["silc_method"] = method;
     if (method.empty()) model.metadata.erase("silc_method");
     model.metadata["silc_mode"] = "compliance";
+    if (method == "silc") model.metadata["silc_gravity"] = "held";
     WriteOnnx(options_.policies + "/" + name,
               *RecogniseMlp(*model.graph, 0, 0),
               "obs",
@@ -115,6 +116,19 @@ TEST_F(ReportTest, ShelfReadsMethodAndModeFromTheFile) {
   EXPECT_EQ(shelf[1].row, (RowKey{"silc", "compliance"}));
   EXPECT_EQ(shelf[1].task, "g1-loco");
   EXPECT_EQ(shelf[1].seed, "1");
+  EXPECT_FALSE(shelf[0].gravity_held);
+  EXPECT_TRUE(shelf[1].gravity_held);
+}
+
+// A policy is held against the budget it was trained under, and the command beside the number says
+// so.
+TEST_F(ReportTest, ABudgetThatLeavesGravityOutIsObservedWithoutIt) {
+  Put("a.onnx", "silc");
+  Put("b.onnx", "baseline");
+  options_.experiments = {"budget"};
+  const std::string page = ReadFile(WriteReport(options_).page);
+  EXPECT_NE(page.find("a.onnx --mode compliance --hold-gravity --episodes"), page.npos);
+  EXPECT_NE(page.find("b.onnx --mode compliance --episodes"), page.npos);
 }
 
 // The page asks for each experiment on the rows the paper has there, and on ours.

@@ -37,6 +37,7 @@ std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
       };
       policy.row.method = say("silc_method");
       if (HasBudget(policy.row.method)) policy.row.mode = say("silc_mode");
+      policy.gravity_held = say("silc_gravity") == "held";
       policy.task = say("silc_task");
       policy.seed = say("silc_seed");
       policy.iterations = say("silc_iterations");

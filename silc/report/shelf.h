@@ -15,6 +15,7 @@ struct ShelfPolicy {
   RowKey row;                    // mode is "" for methods that have no budget
   std::string task;              // "g1-loco"; "" where the file does not say
   std::string seed, iterations;  // of the training; "" where the file does not say
+  bool gravity_held = false;     // its budget leaves gravity sensing out (silc_gravity: held)
   std::string fault;             // why it cannot be used; "" when it can
 
   /// The budget it is held against: its own, else `compliance`.

@@ -93,6 +93,9 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
   metadata["silc_method"] = config.learn.penalty.method;
   metadata["silc_seed"] = std::to_string(config.learn.seed);
   if (IsBounded(config)) metadata["silc_mode"] = config.mode;
+  // what its budget leaves out, so that it is held against what it was trained for
+  const PenaltyConfig& penalty = config.learn.penalty;
+  if (penalty.method == "silc" && !penalty.gravity_channel) metadata["silc_gravity"] = "held";
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
 
