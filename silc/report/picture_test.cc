@@ -44,7 +44,7 @@ TEST(Painter, DrawsTheRobotTheRightWayUpAndTheForceOnIt) {
 
   // sky above, floor below: blue over red differs between the first and the last row
   const auto corner = [&](int y, int c) {
-    return int(standing.rgb[std::size_t(y * kWidth * 3 + c)]);
+    return int(standing.rgb[std::size_t(y) * kWidth * 3 + c]);
   };
   EXPECT_GT(corner(0, 2) - corner(0, 0), corner(kHeight - 1, 2) - corner(kHeight - 1, 0));
 

@@ -45,17 +45,17 @@ Image DecodePng(const std::string& png) {
   EXPECT_EQ(size, raw.size());
   image.rgb.resize(std::size_t(stride) * std::size_t(image.height));
   const auto pixel = [&](int y, int i) -> int {
-    return y < 0 || i < 0 ? 0 : image.rgb[std::size_t(y * stride + i)];
+    return y < 0 || i < 0 ? 0 : image.rgb[std::size_t(y) * stride + i];
   };
   for (int y = 0; y < image.height; ++y) {
-    const int filter = raw[std::size_t(y * (stride + 1))];
+    const int filter = raw[std::size_t(y) * (stride + 1)];
     for (int i = 0; i < stride; ++i) {
       const int a = pixel(y, i - 3), b = pixel(y - 1, i), c = i < 3 ? 0 : pixel(y - 1, i - 3);
       const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
       const int paeth = pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
       const int guess[] = {0, a, b, (a + b) / 2, paeth};
-      image.rgb[std::size_t(y * stride + i)] =
-          std::uint8_t(raw[std::size_t(y * (stride + 1) + 1 + i)] + guess[filter]);
+      image.rgb[std::size_t(y) * stride + i] =
+          std::uint8_t(raw[std::size_t(y) * (stride + 1) + 1 + i] + guess[filter]);
     }
   }
   return image;
