@@ -199,8 +199,7 @@ ExperimentResult RunBudget(const Policy& policy,
                          k == 0 ? options.watch : nullptr);
   });
 
-  std::vector<LoopStatus> ends;
-  for (const Trial& t : trials) ends.push_back(t.end);
+  const std::vector<LoopStatus> ends = EndsOf(trials);
   const auto trial_share = [&](auto count, auto total) {
     std::vector<double> shares;
     for (const Trial& t : trials) {

@@ -94,11 +94,7 @@ ExperimentResult RunComImpulse(const Policy& policy,
   });
 
   ExperimentResult result;
-  const auto samples = [&](auto member) {
-    std::vector<double> values;
-    for (const Trial& t : trials) values.push_back(t.*member);
-    return values;
-  };
+  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
   result.metrics = {
       MeanMetric("peak_excursion", "peak excursion, −x", "m", samples(&Trial::peak)),
       MeanMetric("peak_time", "time of the peak", "s", samples(&Trial::peak_time)),
@@ -106,9 +102,8 @@ ExperimentResult RunComImpulse(const Policy& policy,
       MeanMetric("residual_offset", "offset 5–6 s after", "m", samples(&Trial::residual)),
       MedianMetric("settling_time", "settling to 5 %", "s", samples(&Trial::settling))};
   int stepped = 0, lasted = 0;
-  std::vector<LoopStatus> ends;
+  const std::vector<LoopStatus> ends = EndsOf(trials);
   for (const Trial& t : trials) {
-    ends.push_back(t.end);
     lasted += t.end == LoopStatus::kRunning;
     stepped += t.end == LoopStatus::kRunning && t.stepped;
   }

@@ -147,11 +147,7 @@ ExperimentResult RunFoamStep(const Policy& policy,
   });
 
   ExperimentResult result;
-  const auto samples = [&](auto member) {
-    std::vector<double> values;
-    for (const Trial& t : trials) values.push_back(t.*member);
-    return values;
-  };
+  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
   result.metrics = {
       MeanMetric("gyro_rms", "gyroscope RMS", "rad/s", samples(&Trial::gyro_rms)),
       MeanMetric("gyro_p95_p5", "gyroscope P95−P5", "rad/s", samples(&Trial::gyro_range)),
@@ -159,8 +155,7 @@ ExperimentResult RunFoamStep(const Policy& policy,
       MeanMetric("acc_p95_p5", "accelerometer x, y P95−P5", "m/s²", samples(&Trial::acc_range)),
       MeanMetric("compression", "deepest mean compression", "m", samples(&Trial::compression)),
       MeanMetric("on_pad", "left foot on the pad", "%", samples(&Trial::on_pad))};
-  std::vector<LoopStatus> ends;
-  for (const Trial& t : trials) ends.push_back(t.end);
+  const std::vector<LoopStatus> ends = EndsOf(trials);
   const Trial& shown = trials[FirstLasting(ends)];
   AddSurvival(ends, &result);
   const Foam foam(robot, FoamOptions());

@@ -176,11 +176,7 @@ ExperimentResult RunHandImpact(const Policy& policy,
   });
 
   ExperimentResult result;
-  const auto samples = [&](auto member) {
-    std::vector<double> values;
-    for (const Trial& t : trials) values.push_back(t.*member);
-    return values;
-  };
+  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
   result.metrics = {
       MedianMetric("settling_time_z", "settling to 5 %, z", "s", samples(&Trial::settling5)),
       MedianMetric("settling_time_2_z", "settling to 2 %, z", "s", samples(&Trial::settling2)),
@@ -191,10 +187,9 @@ ExperimentResult RunHandImpact(const Policy& policy,
       MeanMetric("sag_z", "sag under the weight", "m", samples(&Trial::sag)),
       MeanMetric("peak_pull", "largest pull of the rope", "N", samples(&Trial::pull)),
       MeanMetric("final_pull", "pull over the last second", "N", samples(&Trial::final_pull))};
-  std::vector<LoopStatus> ends;
+  const std::vector<LoopStatus> ends = EndsOf(trials);
   int restless = 0;
   for (const Trial& t : trials) {
-    ends.push_back(t.end);
     restless += std::isinf(t.settling5);
   }
   const Trial& shown = trials[FirstLasting(ends)];

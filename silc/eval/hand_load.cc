@@ -118,22 +118,17 @@ ExperimentResult RunHandLoad(const Policy& policy,
   });
 
   ExperimentResult result;
-  std::vector<LoopStatus> ends;
-  std::vector<double> stiffness, response, sway;
+  const std::vector<LoopStatus> ends = EndsOf(trials);
+  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
   int restless = 0;
-  for (const Trial& t : trials) {
-    ends.push_back(t.end);
-    stiffness.push_back(t.stiffness);
-    response.push_back(t.response);
-    sway.push_back(t.sway);
-    restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
-  }
+  for (const Trial& t : trials) restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
   const int which = FirstLasting(ends);
   const Trial& shown = trials[which];
   result.metrics = {
-      StiffnessMetric("step_stiffness_z", "stiffness z, −40 N step", stiffness),
-      MeanMetric("step_response_time", "time to 90 % of the displacement", "s", response),
-      MeanMetric("step_sway", "hand's P95−P5 under the load", "m", sway)};
+      StiffnessMetric("step_stiffness_z", "stiffness z, −40 N step", samples(&Trial::stiffness)),
+      MeanMetric(
+          "step_response_time", "time to 90 % of the displacement", "s", samples(&Trial::response)),
+      MeanMetric("step_sway", "hand's P95−P5 under the load", "m", samples(&Trial::sway))};
   if (restless > 0) {
     result.notes.push_back(
         fmt::format("in {} of {} trials the loaded hand goes on moving by more than a fifth of its "

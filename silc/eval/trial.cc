@@ -16,6 +16,21 @@ namespace silc {
 namespace {
 constexpr double kStartNoise = 0.02;  // [rad]
 constexpr double kSettle = 4;         // [s]
+// The samples and how many of them are known; a trial that fell has NaN.
+Metric MetricOf(std::string name,
+                std::string label,
+                std::string unit,
+                const std::vector<double>& samples,
+                std::vector<double>* known) {
+  Metric metric{std::move(name), std::move(label), std::move(unit)};
+  metric.samples = samples;
+  for (const double s : samples) {
+    if (!std::isnan(s)) known->push_back(s);
+  }
+  metric.n = static_cast<int>(known->size());
+  return metric;
+}
+
 }  // namespace
 
 RobotModel LoadRobot(const ExperimentOptions& options, LoadOptions load) {
@@ -113,13 +128,8 @@ Metric MeanMetric(std::string name,
                   std::string label,
                   std::string unit,
                   const std::vector<double>& samples) {
-  Metric metric{std::move(name), std::move(label), std::move(unit)};
-  metric.samples = samples;
   std::vector<double> known;
-  for (const double s : samples) {
-    if (!std::isnan(s)) known.push_back(s);
-  }
-  metric.n = static_cast<int>(known.size());
+  Metric metric = MetricOf(std::move(name), std::move(label), std::move(unit), samples, &known);
   if (known.empty()) return metric;
   metric.value = 0;
   for (const double s : known) metric.value += s / static_cast<double>(known.size());
@@ -133,13 +143,8 @@ Metric MedianMetric(std::string name,
                     std::string label,
                     std::string unit,
                     const std::vector<double>& samples) {
-  Metric metric{std::move(name), std::move(label), std::move(unit)};
-  metric.samples = samples;
   std::vector<double> known;
-  for (const double s : samples) {
-    if (!std::isnan(s)) known.push_back(s);
-  }
-  metric.n = static_cast<int>(known.size());
+  Metric metric = MetricOf(std::move(name), std::move(label), std::move(unit), samples, &known);
   if (known.empty()) return metric;
   // the upper of two middle ones: an interpolation with ∞ would be no number of any trial
   const auto median = [](std::vector<double> values) {
@@ -159,14 +164,10 @@ Metric MedianMetric(std::string name,
 }
 
 Metric StiffnessMetric(std::string name, std::string label, const std::vector<double>& samples) {
-  Metric metric{std::move(name), std::move(label), "N/m"};
-  metric.samples = samples;
   std::vector<double> compliance;
-  for (const double s : samples) {
-    if (!std::isnan(s)) compliance.push_back(1 / s);
-  }
-  metric.n = static_cast<int>(compliance.size());
+  Metric metric = MetricOf(std::move(name), std::move(label), "N/m", samples, &compliance);
   if (compliance.empty()) return metric;
+  for (double& c : compliance) c = 1 / c;
   double mean = 0;
   for (const double c : compliance) mean += c / static_cast<double>(compliance.size());
   metric.value = 1 / mean;

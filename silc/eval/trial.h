@@ -68,6 +68,21 @@ Metric StiffnessMetric(std::string name, std::string label, const std::vector<do
 /// A share of trials, with Wilson's interval.
 Metric ShareMetric(std::string name, std::string label, int k, int n);
 
+/// One number of every trial: SamplesOf(trials, &Trial::peak).
+template <class Trial>
+std::vector<double> SamplesOf(const std::vector<Trial>& trials, double Trial::*member) {
+  std::vector<double> values;
+  for (const Trial& t : trials) values.push_back(t.*member);
+  return values;
+}
+/// How every trial ended: its member `end`.
+template <class Trial>
+std::vector<LoopStatus> EndsOf(const std::vector<Trial>& trials) {
+  std::vector<LoopStatus> ends;
+  for (const Trial& t : trials) ends.push_back(t.end);
+  return ends;
+}
+
 /// Adds "survival", trials, falls and the note that says how many fell and of what.
 void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result);
 
