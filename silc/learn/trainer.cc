@@ -672,15 +672,18 @@ struct Trainer::Impl {
     MiniBatch batch;
     Tensor signs;
     Pressure pressure;
+    bool penalised = false;
     std::vector<ChunkResult> results;
   };
   Recording recording;
 
   void Replay(const MiniBatch& batch, const Tensor& signs, const Pressure& pressure) {
     Recording& r = recording;
-    // with and without the penalty are different work
-    const bool fits =
-        r.graph.recorded() && r.pressure.lambda.defined() == pressure.lambda.defined();
+    // without the penalty, with it reported and with it in force are different work
+    const bool penalised = Penalised(batch.obs.size(0), 0) > 0;
+    const bool fits = r.graph.recorded() && r.penalised == penalised &&
+                      r.pressure.lambda.defined() == pressure.lambda.defined();
+    r.penalised = penalised;
     const auto put = [&](const Tensor& from, Tensor* to) {
       if (!from.defined()) {
         *to = Tensor();
