@@ -192,6 +192,32 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   expect("hand-load" + policy + " --layout falcon holosoma", "one, or one each");
 }
 
+// Without --mode a policy is held against the budget it was trained under, and so is what stands
+// beside it.
+TEST_F(Cli, EvalTakesTheBudgetFromThePolicies) {
+  const auto trained = [&](const std::string& name, const std::string& mode) {
+    const std::string path = Path(name);
+    EXPECT_EQ(
+        Silc("export " + *stand_ + " " + path + " --note silc_method=silc --note silc_mode=" + mode)
+            .code,
+        0);
+    return path;
+  };
+  const std::string soft = trained("soft.onnx", "soft-hand"),
+                    hard = trained("hard.onnx", "hard-hand");
+  const std::string run = "eval com-impulse --episodes 1 --policy ";
+  const Outcome one = Silc(run + *stand_ + " " + soft);
+  EXPECT_EQ(one.code, 0);
+  EXPECT_NE(one.text.find("budget soft-hand"), std::string::npos) << one.text;
+  const Outcome two = Silc(run + soft + " " + hard);
+  EXPECT_EQ(two.code, 2);
+  EXPECT_NE(two.text.find("hard.onnx under hard-hand"), std::string::npos) << two.text;
+  EXPECT_NE(Silc(run + soft + " " + hard + " --mode compliance").text.find("budget compliance"),
+            std::string::npos);
+  EXPECT_NE(Silc(run + *stand_).text.find("budget compliance"), std::string::npos);
+  for (const std::string& path : {soft, hard}) fs::remove(path);
+}
+
 TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
   WriteFileAtomically(Path("broken.onnx"), ReadFile(*stand_).substr(0, 500));
   const int before = NumFiles();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "silc/base/error.h"
@@ -22,6 +23,8 @@ namespace {
 
 struct EvalArguments {
   std::vector<std::string> policies, layouts;
+  std::string mode;                  // "": what the policies were trained under
+  std::optional<bool> hold_gravity;  // likewise
   std::string json, plot;
   std::uint64_t seed = 1;
   ExperimentOptions options;
@@ -88,6 +91,35 @@ std::string PolicyTable(const Experiment& experiment,
   return table.Render();
 }
 
+// The budget of a comparison is one for all: what the user said, else what the policies were
+// trained under, else compliance. Two that were trained under different ones need the user's word.
+void ChooseBudget(const EvalArguments& args,
+                  const std::vector<TrainingNotes>& notes,
+                  ExperimentOptions* options) {
+  std::vector<std::size_t> bounded;
+  for (std::size_t k = 0; k < notes.size(); ++k) {
+    if (!notes[k].mode.empty()) bounded.push_back(k);
+  }
+  if (!args.mode.empty()) {
+    options->mode = args.mode;
+  } else if (!bounded.empty()) {
+    options->mode = notes[bounded[0]].mode;
+    for (const std::size_t k : bounded) {
+      if (notes[k].mode == options->mode) continue;
+      throw ConfigError(
+          fmt::format("{} was trained under the budget {}, {} under {}: say which one to "
+                      "measure all with, as in --mode {}",
+                      args.policies[bounded[0]],
+                      options->mode,
+                      args.policies[k],
+                      notes[k].mode,
+                      options->mode));
+    }
+  }
+  options->hold_gravity = args.hold_gravity.value_or(std::any_of(
+      notes.begin(), notes.end(), [](const TrainingNotes& n) { return n.gravity_held; }));
+}
+
 // File names alone where they tell the policies apart.
 std::vector<std::string> ShortNames(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
@@ -97,6 +129,11 @@ std::vector<std::string> ShortNames(const std::vector<std::string>& paths) {
   std::sort(sorted.begin(), sorted.end());
   const bool apart = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
   return apart ? names : paths;
+}
+
+// whether it asks how stiff the policy is, moment by moment
+bool LooksAtGravity(const Experiment& experiment) {
+  return experiment.name == "walk" || experiment.name == "stand" || experiment.name == "budget";
 }
 
 void Run(const Experiment& experiment, const EvalArguments& args) {
@@ -109,15 +146,17 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.layouts.size(),
                                   args.policies.size()));
   }
-  ReadBudget(options.mode);  // a wrong name is told before any work begins
+  if (!args.mode.empty()) ReadBudget(args.mode);  // a wrong name is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;
+  std::vector<TrainingNotes> notes(args.policies.size());
   for (std::size_t k = 0; k < args.policies.size(); ++k) {
     const std::string layout = args.layouts.empty()       ? ""
                                : args.layouts.size() == 1 ? args.layouts[0]
                                                           : args.layouts[k];
-    policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot));
+    policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
   }
+  ChooseBudget(args, notes, &options);
 
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {
@@ -128,12 +167,13 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
 
   const std::vector<std::string> names = ShortNames(args.policies);
   fmt::print("{}: {}\n", experiment.name, experiment.what);
-  fmt::print("{} {} × {} seed{}, budget {}\n",
+  fmt::print("{} {} × {} seed{}, budget {}{}\n",
              options.episodes > 0 ? options.episodes : experiment.episodes,
              experiment.unit,
              options.seeds.size(),
              options.seeds.size() > 1 ? "s" : "",
-             options.mode);
+             options.mode,
+             LooksAtGravity(experiment) && options.hold_gravity ? ", gravity sensing held" : "");
   fmt::print(
       "{}",
       results.size() <= 3 ? MetricTable(results, names) : PolicyTable(experiment, results, names));
@@ -163,8 +203,11 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
       experiment.paper.empty() ? "" : " (the paper's " + experiment.paper + ")";
   CLI::App* verb = eval->add_subcommand(experiment.name, experiment.what + paper);
   verb->add_option("--policy", args->policies, "ONNX files of policies")->required();
-  verb->add_option("--mode", options.mode, "budget: compliance, soft-hand, … or a file")
-      ->capture_default_str();
+  verb->add_option(
+      "--mode",
+      args->mode,
+      "budget: compliance, soft-hand, … or a file [what the policies were trained under, "
+      "else compliance]");
   verb->add_option(
       "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
@@ -185,10 +228,12 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
         ->check(CLI::Range(0, 100000))
         ->capture_default_str();
   }
-  if (episodes || experiment.name == "budget") {
-    verb->add_flag("--hold-gravity",
-                   options.hold_gravity,
-                   "the budget leaves out what the policy does through gravity sensing");
+  if (LooksAtGravity(experiment)) {
+    verb->add_flag(
+        "--hold-gravity,!--with-gravity",
+        args->hold_gravity,
+        "whether the budget leaves out what a policy does through gravity sensing [as the "
+        "policies were trained]");
   }
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");

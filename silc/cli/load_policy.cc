@@ -9,8 +9,10 @@ namespace silc {
 
 Policy LoadPolicy(const std::string& onnx_path,
                   const std::string& layout,
-                  const RobotModel& robot) {
+                  const RobotModel& robot,
+                  TrainingNotes* notes) {
   const OnnxModel model = ReadOnnx(onnx_path);
+  if (notes != nullptr) *notes = TrainingNotesOf(model.metadata);
   PolicyOptions options;
   options.place = onnx_path;
   return Policy(model.graph,

@@ -4,12 +4,17 @@
 #include <string>
 
 #include "silc/policy/policy.h"
+#include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
 
 /// An ONNX policy made ready for a robot: network, layout (by name, by file, or "" for what the
 /// file says of itself) and joint order. Throws ConfigError when the three do not fit together.
-Policy LoadPolicy(const std::string& onnx_path, const std::string& layout, const RobotModel& robot);
+/// `notes`, where asked for: what the file says of its training.
+Policy LoadPolicy(const std::string& onnx_path,
+                  const std::string& layout,
+                  const RobotModel& robot,
+                  TrainingNotes* notes = nullptr);
 
 }  // namespace silc

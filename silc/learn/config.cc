@@ -130,8 +130,10 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("penalty.bound_start", &p->bound_start, 0.1, 1e9);
   f.Number("penalty.bound_end", &p->bound_end, 0.1, 1e9);
   f.Number("penalty.bound_rate", &p->bound_rate, 0, 1);
+  f.Number("penalty.bound_lag", &p->bound_lag, 0, 1e9);
   f.Number("penalty.gradient_clip", &p->gradient_clip, 1e-6, 1e6);
   f.Count("penalty.samples", &p->samples, 0, kMany);
+  f.Count("penalty.every", &p->every, 1, kMany);
   f.Choice("penalty.hinge", &p->hinge, {"square", "log"});
   f.Choice("penalty.sigmas", &p->sigmas, {"largest", "all"});
   f.Count("penalty.probes", &p->probes, 0, 64);
@@ -263,6 +265,13 @@ void LearnConfig::Validate(const std::string& place) const {
                                   rate,
                                   min_rate,
                                   max_rate));
+  }
+  if (penalty.every > epochs * mini_batches) {
+    throw ConfigError(fmt::format(
+        "{}: penalty.every: {}: an iteration has {} optimiser steps only (epochs × mini_batches)",
+        place,
+        penalty.every,
+        epochs * mini_batches));
   }
   if (penalty.probes > 0 && penalty.sigmas != "all") {
     throw ConfigError(place +

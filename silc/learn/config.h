@@ -29,8 +29,10 @@ struct PenaltyConfig {
   double bound_start = 1;           // [1] σ allowed at first (silc, silc-paper) …
   double bound_end = 1;             // [1] … and at last; 1: the budget, less: a margin inside it
   double bound_rate = 0.003;        // per iteration, of ln bound, while the task is fulfilled
+  double bound_lag = 0.05;          // mean violation above which the bound waits
   double gradient_clip = 1.0;       // norm of the penalty's gradient, clipped apart from PPO's
   int samples = 2048;               // of each mini-batch; 0: all
+  int every = 1;                    // steps to one that works its gradient out; held in between
   std::string hinge = "square";     // square: (σ−1)₊², (S8); log: (ln σ)₊²
   std::string sigmas = "largest";   // largest, all
   int probes = 0;                   // all: random combinations of singular vectors; 0: every one

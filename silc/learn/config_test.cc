@@ -59,6 +59,8 @@ TEST(LearnConfig, RefusesWhatIsNoValue) {
   EXPECT_NE(ErrorOf("learn: {rate: 1}").find("max_rate"), std::string::npos);
   EXPECT_NE(ErrorOf("learn: {penalty: {sigmas: all, spectral: power}}").find("eigen"),
             std::string::npos);
+  EXPECT_NE(ErrorOf("learn: {epochs: 2, mini_batches: 2, penalty: {every: 5}}").find("4 optimiser"),
+            std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs").find("key=value"), std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs=many").find("learn.epochs"), std::string::npos);
 }

@@ -4,6 +4,7 @@
 #include "silc/base/check.h"
 #ifdef SILC_HAVE_CUDA
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
 
@@ -20,9 +21,15 @@ bool DeviceGraph::Available() {
   return c10::cuda::getCurrentCUDAStream() != c10::cuda::getDefaultCUDAStream();
 }
 
-void DeviceGraph::Record(const std::function<void()>& work) {
+void DeviceGraph::Record(const std::function<void()>& work, const DeviceGraph* sharing) {
+  // recorded work has a pool of its own; what unrecorded work has freed is of no use to it
+  c10::cuda::CUDACachingAllocator::emptyCache();
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
-  graph->capture_begin();
+  if (sharing != nullptr && sharing->recorded()) {
+    graph->capture_begin(sharing->impl_->graph->pool());
+  } else {
+    graph->capture_begin();
+  }
   work();
   graph->capture_end();
   impl_->graph = std::move(graph);
@@ -41,7 +48,9 @@ void WaitForDevice() { c10::cuda::getCurrentCUDAStream().synchronize(); }
 
 struct DeviceGraph::Impl {};
 bool DeviceGraph::Available() { return false; }
-void DeviceGraph::Record(const std::function<void()>&) { SILC_CHECK(false && "no CUDA"); }
+void DeviceGraph::Record(const std::function<void()>&, const DeviceGraph*) {
+  SILC_CHECK(false && "no CUDA");
+}
 bool DeviceGraph::recorded() const { return false; }
 void DeviceGraph::Replay() { SILC_CHECK(false && "no CUDA"); }
 void WaitForDevice() {}

@@ -21,7 +21,9 @@ class DeviceGraph {
 
   bool recorded() const;
   /// Records `work` on the current stream, without running it. What was recorded before is dropped.
-  void Record(const std::function<void()>& work);
+  /// Memory the work frees again is taken from where `sharing` took its own: the two must never run
+  /// at the same time, and results of either must be held on to while the other is recorded.
+  void Record(const std::function<void()>& work, const DeviceGraph* sharing = nullptr);
   /// @pre recorded()
   void Replay();
 

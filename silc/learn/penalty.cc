@@ -373,14 +373,22 @@ double PenaltyWeight::Bound() const { return config_.bound_start * std::exp(log_
 
 void PenaltyWeight::Follow(double violation, double score) {
   if (!std::isfinite(violation) || !std::isfinite(score)) return;
-  smoothed_score = follows == 0 ? score : smoothed_score + 0.1 * (score - smoothed_score);
+  const auto smooth = [&](double value, double* mean) {
+    *mean = follows == 0 ? value : *mean + 0.1 * (value - *mean);
+  };
+  smooth(score, &smoothed_score);
+  smooth(violation, &smoothed_violation);
   best_score = follows == 0 ? smoothed_score : std::max(best_score, smoothed_score);
   ++follows;
   const double reference = config_.score_reference > 0 ? config_.score_reference : best_score;
   const double floor = config_.multiplier_floor * reference;
   const bool fulfilled = !(reference > 0 && smoothed_score < floor);
   const double way = std::log(config_.bound_end / config_.bound_start);
-  log_bound += std::copysign(config_.bound_rate, fulfilled ? way : -way);
+  if (!fulfilled) {
+    log_bound -= std::copysign(config_.bound_rate, way);
+  } else if (smoothed_violation <= config_.bound_lag) {
+    log_bound += std::copysign(config_.bound_rate, way);
+  }
   log_bound = std::clamp(log_bound, std::min(way, 0.0), std::max(way, 0.0));
   if (config_.schedule != "multiplier") return;
   double drive = (violation - config_.multiplier_target) / config_.multiplier_target;

@@ -106,7 +106,8 @@ class PenaltyWeight {
   /// The score is smoothed over 10 iterations and λ moves by `rate` at most: that is the damping.
   ///
   /// The bound goes from bound_start to bound_end: ln b by −bound_rate while the smoothed score is
-  /// above the floor, back by as much while it is not.
+  /// above the floor, back by as much while it is not. It waits while the smoothed violation is
+  /// above bound_lag: a policy that lags far behind its bound is pulled too hard.
   void Follow(double violation, double score);
   /// σ that is let pass now.
   double Bound() const;
@@ -114,6 +115,7 @@ class PenaltyWeight {
   double log_multiplier = 0;  // ln(λ/lambda), state
   double log_bound = 0;       // ln(bound/bound_start)
   double smoothed_score = 0;
+  double smoothed_violation = 0;
   double best_score = 0;
   int follows = 0;
 

@@ -531,12 +531,17 @@ TEST(PenaltyWeight, TheBoundClosesInWhileTheTaskIsFulfilledAndWaitsWhileItIsNot)
   config.bound_end = 0.9;
   config.bound_rate = 0.1;
   PenaltyWeight weight(config);
-  for (int i = 0; i < 10; ++i) weight.Follow(1.0, 9.5);
+  for (int i = 0; i < 10; ++i) weight.Follow(0.01, 9.5);
   EXPECT_NEAR(weight.Bound(), 20 * std::exp(-1.0), 1e-9);
-  for (int i = 0; i < 20; ++i) weight.Follow(1.0, 2.0);  // a few before the smoothed score is low
-  EXPECT_GT(weight.Bound(), 20 * std::exp(-1.0));
-  EXPECT_LE(weight.Bound(), 20);
+  for (int i = 0; i < 20; ++i) weight.Follow(0.01, 2.0);  // a few before the smoothed score is low
+  const double open = weight.Bound();
+  EXPECT_GT(open, 20 * std::exp(-1.0));
+  EXPECT_LE(open, 20);
+  // back in its task, and far behind its bound
   for (int i = 0; i < 100; ++i) weight.Follow(1.0, 9.5);
+  EXPECT_LE(weight.Bound(), 20);
+  EXPECT_GE(weight.Bound(), open) << "does not close in on a policy that does not follow";
+  for (int i = 0; i < 100; ++i) weight.Follow(0.0, 9.5);
   EXPECT_NEAR(weight.Bound(), 0.9, 1e-9);
   EXPECT_EQ(weight.Lambda(0), config.lambda) << "a fixed λ does not listen";
 }

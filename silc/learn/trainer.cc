@@ -81,8 +81,10 @@ struct Agent {
   int first = 0, count = 0;  // actions
   Network actor, critic;
   AdamW actor_adam, critic_adam;
-  Tensor rate;         // scalar, on the device
-  Tensor critic_rate;  // where it has one of its own
+  Tensor rate;                     // scalar, on the device
+  Tensor critic_rate;              // where it has one of its own
+  Tensor task_norm, penalty_norm;  // of the actor's gradients before they are clipped
+  Tensor penalty_gradient;         // of the last step that worked it out; held in between
   SpectralNormaliser normaliser;
 };
 
@@ -236,6 +238,9 @@ struct Trainer::Impl {
       agent.critic_adam = AdamW(agent.critic.flat, config.weight_decay);
       agent.rate = at::full({}, config.rate, options.dtype(at::kDouble));
       agent.critic_rate = at::full({}, config.critic_rate, options.dtype(at::kDouble));
+      agent.penalty_gradient = at::zeros_like(agent.actor.flat);
+      agent.task_norm = at::zeros({}, options);
+      agent.penalty_norm = at::zeros({}, options);
       if (method == Method::kSnLcp) {
         agent.normaliser = SpectralNormaliser::Make(agent.actor, config.penalty.spectral_gain);
       }
@@ -437,13 +442,24 @@ struct Trainer::Impl {
     std::vector<Tensor> gravity, mode;
   };
 
-  std::int64_t Penalised(std::int64_t rows, int chunk) const {
-    if (!has_penalty || iteration < config.penalty.start) return 0;
+  // Whether the penalty is worked out in optimiser step `step` of this iteration; the first always.
+  bool Penalises(int step) const {
+    return has_penalty && iteration >= config.penalty.start && step % config.penalty.every == 0;
+  }
+  // whether it has in any that uses mini-batch m
+  bool PenalisesBatch(int m) const {
+    for (int epoch = 0; epoch < config.epochs; ++epoch) {
+      if (Penalises(epoch * config.mini_batches + m)) return true;
+    }
+    return false;
+  }
+  // how many rows of a chunk take part then
+  std::int64_t PenaltyRows(std::int64_t rows, int chunk) const {
     if (config.penalty.samples == 0) return rows;
     return std::min(rows, Rows(config.penalty.samples, chunk, chunks).second);
   }
 
-  MiniBatch Gather(const Tensor& index, const Advantages& advantages) {
+  MiniBatch Gather(const Tensor& index, const Advantages& advantages, bool penalised) {
     const std::int64_t T = config.steps, B = index.size(0);
     const auto take = [&](const Tensor& buffer) {
       return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, index);
@@ -460,10 +476,10 @@ struct Trainer::Impl {
     batch.budget.resize(chunks);
     batch.gravity.resize(chunks);
     batch.mode.resize(chunks);
-    if (!needs_stiffness) return batch;
+    if (!needs_stiffness || !penalised) return batch;
     ForChunks(chunks, threads, [&](int chunk) {
       const auto [first, count] = Rows(B, chunk, chunks);
-      const std::int64_t some = Penalised(count, chunk);
+      const std::int64_t some = PenaltyRows(count, chunk);
       if (some == 0) return;
       const Tensor rows = index.narrow(0, first, some);
       const auto pick = [&](const Tensor& buffer) {
@@ -489,7 +505,8 @@ struct Trainer::Impl {
   ChunkResult Gradients(const MiniBatch& batch,
                         int chunk,
                         const Tensor& signs,
-                        const Pressure& pressure) {
+                        const Pressure& pressure,
+                        bool penalised) {
     const std::int64_t B = batch.obs.size(0);
     const auto [first, count] = Rows(B, chunk, chunks);
     const double share = double(count) / double(B);
@@ -498,7 +515,7 @@ struct Trainer::Impl {
     const auto rows = [first = first, count = count](const Tensor& t) {
       return t.narrow(0, first, count);
     };
-    const std::int64_t some = Penalised(count, chunk);
+    const std::int64_t some = penalised ? PenaltyRows(count, chunk) : 0;
     PenaltyInput input;
     Tensor loss, value_loss;
     for (std::size_t k = 0; k < agents.size(); ++k) {
@@ -585,7 +602,7 @@ struct Trainer::Impl {
   std::int64_t TotalPenalised(std::int64_t B) const {
     std::int64_t sum = 0;
     for (int chunk = 0; chunk < chunks; ++chunk)
-      sum += Penalised(Rows(B, chunk, chunks).second, chunk);
+      sum += PenaltyRows(Rows(B, chunk, chunks).second, chunk);
     return sum;
   }
 
@@ -609,12 +626,15 @@ struct Trainer::Impl {
                                    config.min_rate,
                                    config.max_rate));
       Tensor actor = sum(&ChunkResult::actor, k);
+      agent.task_norm.copy_(actor.norm());
       actor = actor * ClipFactor(actor, config.gradient_clip);
       const Tensor penalty = sum(&ChunkResult::penalty, k);
       // clipped apart: a strong penalty must not drown the task, nor a strong task the penalty
       if (penalty.defined()) {
-        actor = actor + penalty * ClipFactor(penalty, config.penalty.gradient_clip);
+        agent.penalty_norm.copy_(penalty.norm());
+        agent.penalty_gradient.copy_(penalty * ClipFactor(penalty, config.penalty.gradient_clip));
       }
+      if (has_penalty) actor = actor + agent.penalty_gradient;
       Tensor critic = sum(&ChunkResult::critic, k);
       critic = critic * ClipFactor(critic, config.gradient_clip);
       agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
@@ -625,7 +645,12 @@ struct Trainer::Impl {
     }
   }
 
-  std::vector<ChunkResult> Update() {
+  // of an iteration's last optimiser step, and of the last that the penalty had a part in
+  struct UpdateResult {
+    std::vector<ChunkResult> last, penalised;
+  };
+
+  UpdateResult Update() {
     const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
     Advantages advantages = EstimateAdvantages(
         reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
@@ -635,7 +660,7 @@ struct Trainer::Impl {
     const std::int64_t B = samples / config.mini_batches;
     std::vector<MiniBatch> batches;
     for (int m = 0; m < config.mini_batches; ++m) {
-      batches.push_back(Gather(order.narrow(0, m * B, B), advantages));
+      batches.push_back(Gather(order.narrow(0, m * B, B), advantages, PenalisesBatch(m)));
     }
     Pressure pressure;
     if (has_penalty) {
@@ -644,86 +669,96 @@ struct Trainer::Impl {
       }
       pressure.bound = at::full({}, weight.Bound(), options);
     }
-    std::vector<ChunkResult> results(chunks);
-    for (int epoch = 0; epoch < config.epochs; ++epoch) {
-      for (const MiniBatch& batch : batches) {
-        Tensor signs;
-        if (needs_stiffness && config.penalty.probes > 0) {
-          const std::int64_t rows = config.penalty.samples == 0 ? B : config.penalty.samples;
-          signs =
-              at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
-        }
-        if (Records()) {
-          Replay(batch, signs, pressure);
-          continue;
-        }
-        ForChunks(chunks, threads, [&](int chunk) {
-          results[chunk] = Gradients(batch, chunk, signs, pressure);
-        });
-        Step(results);
+    UpdateResult result;
+    for (int step = 0; step < config.epochs * config.mini_batches; ++step) {
+      const MiniBatch& batch = batches[step % config.mini_batches];
+      const bool penalised = Penalises(step);
+      Tensor signs;
+      if (penalised && needs_stiffness && config.penalty.probes > 0) {
+        const std::int64_t rows = config.penalty.samples == 0 ? B : config.penalty.samples;
+        signs =
+            at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
       }
+      if (Records()) {
+        result.last = Replay(batch, signs, pressure, penalised);
+      } else {
+        result.last.assign(chunks, {});
+        ForChunks(chunks, threads, [&](int chunk) {
+          result.last[chunk] = Gradients(batch, chunk, signs, pressure, penalised);
+        });
+        Step(result.last);
+      }
+      if (penalised) result.penalised = result.last;
     }
-    return Records() ? recording.results : results;
+    return result;
   }
 
-  // One optimiser step as it was recorded, and the memory it reads and writes.
+  // Optimiser steps as they were recorded, and the memory they read and write.
   struct Recording {
     DeviceGraph graph;
-    MiniBatch batch;
-    Tensor signs;
-    Pressure pressure;
-    bool penalised = false;
     std::vector<ChunkResult> results;
   };
-  Recording recording;
+  Recording plain_step, penalised_step;
+  MiniBatch recorded_batch;
+  Tensor recorded_signs;
+  Pressure recorded_pressure;
 
-  void Replay(const MiniBatch& batch, const Tensor& signs, const Pressure& pressure) {
-    Recording& r = recording;
-    // without the penalty, with it reported and with it in force are different work
-    const bool penalised = Penalised(batch.obs.size(0), 0) > 0;
-    const bool fits = r.graph.recorded() && r.penalised == penalised &&
-                      r.pressure.lambda.defined() == pressure.lambda.defined();
-    r.penalised = penalised;
-    const auto put = [&](const Tensor& from, Tensor* to) {
-      if (!from.defined()) {
-        *to = Tensor();
-      } else if (fits) {
+  const std::vector<ChunkResult>& Replay(const MiniBatch& batch,
+                                         const Tensor& signs,
+                                         const Pressure& pressure,
+                                         bool penalised) {
+    const auto put = [](const Tensor& from, Tensor* to) {
+      if (!from.defined()) return;
+      if (to->defined()) {
         to->copy_(from);
       } else {
         *to = from.clone();
       }
     };
-    put(batch.obs, &r.batch.obs);
-    put(batch.critic_obs, &r.batch.critic_obs);
-    put(batch.action, &r.batch.action);
-    put(batch.mean, &r.batch.mean);
-    put(batch.value, &r.batch.value);
-    put(batch.logp, &r.batch.logp);
-    put(batch.advantage, &r.batch.advantage);
-    put(batch.target, &r.batch.target);
-    r.batch.budget.resize(1);
-    r.batch.gravity.resize(1);
-    r.batch.mode.resize(1);
-    put(batch.budget[0].P, &r.batch.budget[0].P);
-    put(batch.budget[0].Pi, &r.batch.budget[0].Pi);
-    put(batch.budget[0].ok, &r.batch.budget[0].ok);
-    put(batch.gravity[0], &r.batch.gravity[0]);
-    put(batch.mode[0], &r.batch.mode[0]);
-    put(signs, &r.signs);
-    put(pressure.lambda, &r.pressure.lambda);
-    put(pressure.bound, &r.pressure.bound);
+    MiniBatch& b = recorded_batch;
+    put(batch.obs, &b.obs);
+    put(batch.critic_obs, &b.critic_obs);
+    put(batch.action, &b.action);
+    put(batch.mean, &b.mean);
+    put(batch.value, &b.value);
+    put(batch.logp, &b.logp);
+    put(batch.advantage, &b.advantage);
+    put(batch.target, &b.target);
+    Recording& r = penalised ? penalised_step : plain_step;
+    bool fits = r.graph.recorded();
+    if (penalised) {
+      b.budget.resize(1);
+      b.gravity.resize(1);
+      b.mode.resize(1);
+      put(batch.budget[0].P, &b.budget[0].P);
+      put(batch.budget[0].Pi, &b.budget[0].Pi);
+      put(batch.budget[0].ok, &b.budget[0].ok);
+      put(batch.gravity[0], &b.gravity[0]);
+      put(batch.mode[0], &b.mode[0]);
+      put(signs, &recorded_signs);
+      // a penalty in force is more work than one that is only reported
+      fits = fits && recorded_pressure.lambda.defined() == pressure.lambda.defined();
+      if (!pressure.lambda.defined()) recorded_pressure.lambda = Tensor();
+      put(pressure.lambda, &recorded_pressure.lambda);
+      put(pressure.bound, &recorded_pressure.bound);
+    }
     if (!fits) {
-      r.graph.Record([&] {
-        r.results.assign(1, Gradients(r.batch, 0, r.signs, r.pressure));
-        Step(r.results);
-      });
+      const DeviceGraph& other = penalised ? plain_step.graph : penalised_step.graph;
+      r.results.clear();
+      r.graph.Record(
+          [&] {
+            r.results.assign(1, Gradients(b, 0, recorded_signs, recorded_pressure, penalised));
+            Step(r.results);
+          },
+          other.recorded() ? &other : &rollout_graph);
     }
     r.graph.Replay();
+    return r.results;
   }
 
   // ---- report ----
 
-  Scalars Report(const std::vector<ChunkResult>& results) {
+  Scalars Report(const UpdateResult& update) {
     at::NoGradGuard no_tape;
     Scalars scalars;
     const auto number = [](const Tensor& t) { return t.item<double>(); };
@@ -732,7 +767,7 @@ struct Trainer::Impl {
     scalars.emplace_back("train/fall_share", number((done - timed_out).sum()) / ended);
     for (std::size_t k = 0; k < agents.size(); ++k) {
       double kl = 0, value_loss = 0;
-      for (const ChunkResult& r : results) {
+      for (const ChunkResult& r : update.last) {
         if (r.kl.empty()) continue;
         kl += number(r.kl[k]);
         value_loss += number(r.value[k]);
@@ -742,11 +777,12 @@ struct Trainer::Impl {
       scalars.emplace_back("train/rate_" + name, number(agents[k].rate));
       scalars.emplace_back("train/std_" + name, number(agents[k].actor.std.detach().mean()));
       scalars.emplace_back("train/value_loss_" + name, value_loss);
+      scalars.emplace_back("train/gradient_" + name, number(agents[k].task_norm));
     }
     const auto metrics = env->TakeMetrics();
     double score = env->TaskScore();
     if (!std::isfinite(score)) score = scalars[0].second;
-    if (has_penalty) ReportPenalty(results, score, &scalars);
+    if (has_penalty) ReportPenalty(update.penalised, score, &scalars);
     scalars.insert(scalars.end(), metrics.begin(), metrics.end());
     return scalars;
   }
@@ -767,6 +803,9 @@ struct Trainer::Impl {
     scalars->emplace_back("penalty/lambda", weight.Lambda(iteration));
     scalars->emplace_back("penalty/bound", weight.Bound());
     scalars->emplace_back("penalty/value", violation);
+    for (const Agent& agent : agents) {
+      scalars->emplace_back("penalty/gradient_" + agent.name, agent.penalty_norm.item<double>());
+    }
     scalars->emplace_back("penalty/left_out", 1 - ok.to(at::kFloat).mean().item<double>());
     if (sigma.numel() > 0) {
       scalars->emplace_back("stiffness/sigma_mean", sigma.mean().item<double>());
@@ -813,7 +852,7 @@ IterationReport Trainer::Iterate() {
     impl.times.rollout = Since(start);
   }
   const auto updating = Clock::now();
-  const std::vector<ChunkResult> results = impl.Update();
+  const Impl::UpdateResult update = impl.Update();
   // after the update: within an iteration acting and learning see the same network
   if (impl.config.scale_inputs) {
     const std::int64_t T = impl.config.steps;
@@ -821,7 +860,7 @@ IterationReport Trainer::Iterate() {
     impl.critic_inputs.Add(impl.critic_obs.narrow(0, 0, T).flatten(0, 1));
   }
   IterationReport report;
-  report.scalars = impl.Report(results);  // waits for the device
+  report.scalars = impl.Report(update);  // waits for the device
   impl.times.update = Since(updating);
   ++impl.iteration;
   ++impl.iterated;
@@ -875,7 +914,8 @@ Blobs Trainer::Save() const {
                           impl.weight.smoothed_score,
                           impl.weight.best_score,
                           double(impl.weight.follows),
-                          impl.weight.log_bound};
+                          impl.weight.log_bound,
+                          impl.weight.smoothed_violation};
   blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
   // the observation the next rollout begins with, and all that makes the ones after it
   if (!impl.config.checkpoint_env) return blobs;
@@ -897,7 +937,7 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
     if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
     return found->second;
   };
-  double state[5];
+  double state[6];
   if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
   std::memcpy(state, blob("penalty").data(), sizeof(state));
   impl.weight.log_multiplier = state[0];
@@ -905,6 +945,7 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   impl.weight.best_score = state[2];
   impl.weight.follows = static_cast<int>(state[3]);
   impl.weight.log_bound = state[4];
+  impl.weight.smoothed_violation = state[5];
   impl.iteration = std::atoi(blob("iteration").c_str());
   // saved without its environment: all episodes start over
   if (!blobs.contains("env")) return;

@@ -6,10 +6,9 @@
 
 #include "silc/base/error.h"
 #include "silc/policy/onnx/reader.h"
+#include "silc/policy/training_notes.h"
 
 namespace silc {
-
-bool HasBudget(const std::string& method) { return method == "silc" || method == "silc-paper"; }
 
 std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -30,17 +29,12 @@ std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
     policy.path = path;
     policy.name = fs::path(path).stem().string();
     try {
-      const OnnxModel model = ReadOnnx(path);
-      const auto say = [&](const char* key) {
-        const auto at = model.metadata.find(key);
-        return at == model.metadata.end() ? std::string() : at->second;
-      };
-      policy.row.method = say("silc_method");
-      if (HasBudget(policy.row.method)) policy.row.mode = say("silc_mode");
-      policy.gravity_held = say("silc_gravity") == "held";
-      policy.task = say("silc_task");
-      policy.seed = say("silc_seed");
-      policy.iterations = say("silc_iterations");
+      const TrainingNotes notes = TrainingNotesOf(ReadOnnx(path).metadata);
+      policy.row = {notes.method, notes.mode};
+      policy.gravity_held = notes.gravity_held;
+      policy.task = notes.task;
+      policy.seed = notes.seed;
+      policy.iterations = notes.iterations;
       if (policy.row.method.empty()) {
         policy.fault =
             "the file does not say its method; silc export --note silc_method=METHOD adds it";

@@ -27,7 +27,4 @@ struct ShelfPolicy {
 /// such folder.
 std::vector<ShelfPolicy> ReadShelf(const std::string& folder);
 
-/// Whether the method is trained under a stiffness budget.
-bool HasBudget(const std::string& method);
-
 }  // namespace silc

@@ -14,6 +14,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/crc32c.h"
+#include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
@@ -221,10 +222,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   return config;
 }
 
-bool IsBounded(const TrainConfig& config) {
-  const Method method = MethodOf(config.learn);
-  return method == Method::kSilc || method == Method::kSilcPaper;
-}
+bool IsBounded(const TrainConfig& config) { return HasBudget(config.learn.penalty.method); }
 
 std::string BudgetNote(const TrainConfig& config) {
   if (!IsBounded(config)) {

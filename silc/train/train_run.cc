@@ -22,6 +22,7 @@
 #include "silc/learn/trainer.h"
 #include "silc/policy/onnx/writer.h"
 #include "silc/policy/policy_metadata.h"
+#include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
 #include "silc/train/loco_spec.h"
 
@@ -89,13 +90,15 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
   const RobotModel robot = RobotModel::Load(config.robot);
   Metadata metadata = MetadataFor(LocoLayout(robot, config.task_config),
                                   fs::path(path).parent_path().filename().string());
-  metadata["silc_task"] = config.task;
-  metadata["silc_method"] = config.learn.penalty.method;
-  metadata["silc_seed"] = std::to_string(config.learn.seed);
-  if (IsBounded(config)) metadata["silc_mode"] = config.mode;
-  // what its budget leaves out, so that it is held against what it was trained for
   const PenaltyConfig& penalty = config.learn.penalty;
-  if (penalty.method == "silc" && !penalty.gravity_channel) metadata["silc_gravity"] = "held";
+  TrainingNotes notes;
+  notes.task = config.task;
+  notes.method = penalty.method;
+  if (IsBounded(config)) notes.mode = config.mode;
+  notes.seed = std::to_string(config.learn.seed);
+  // what its budget leaves out, so that it is held against what it was trained for
+  notes.gravity_held = penalty.method == "silc" && !penalty.gravity_channel;
+  Put(notes, &metadata);
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
 

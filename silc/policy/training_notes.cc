@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/policy/training_notes.h"
+
+namespace silc {
+
+bool HasBudget(const std::string& method) { return method == "silc" || method == "silc-paper"; }
+
+TrainingNotes TrainingNotesOf(const Metadata& metadata) {
+  const auto say = [&](const char* key) {
+    const auto at = metadata.find(key);
+    return at == metadata.end() ? std::string() : at->second;
+  };
+  TrainingNotes notes;
+  notes.task = say("silc_task");
+  notes.method = say("silc_method");
+  // an unbounded run may have been given a mode: it says nothing of the policy
+  if (HasBudget(notes.method)) notes.mode = say("silc_mode");
+  notes.seed = say("silc_seed");
+  notes.iterations = say("silc_iterations");
+  notes.gravity_held = say("silc_gravity") == "held";
+  return notes;
+}
+
+void Put(const TrainingNotes& notes, Metadata* metadata) {
+  const auto put = [&](const char* key, const std::string& value) {
+    if (!value.empty()) (*metadata)[key] = value;
+  };
+  put("silc_task", notes.task);
+  put("silc_method", notes.method);
+  put("silc_mode", notes.mode);
+  put("silc_seed", notes.seed);
+  put("silc_iterations", notes.iterations);
+  if (notes.gravity_held) put("silc_gravity", "held");
+}
+
+}  // namespace silc

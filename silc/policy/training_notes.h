@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "silc/policy/policy_metadata.h"
+
+namespace silc {
+
+/// What a policy file says of its training, in metadata_props silc_task, silc_method, … "" where it
+/// does not say.
+struct TrainingNotes {
+  std::string task;    // "g1-loco"
+  std::string method;  // "silc"
+  std::string mode;    // the budget's name; "" for methods that have none
+  std::string seed, iterations;
+  bool gravity_held = false;  // the budget leaves gravity sensing out (silc_gravity: held)
+};
+TrainingNotes TrainingNotesOf(const Metadata& metadata);
+
+/// Into the metadata; what is "" is left as it was.
+void Put(const TrainingNotes& notes, Metadata* metadata);
+
+/// Whether the method is trained under a stiffness budget.
+bool HasBudget(const std::string& method);
+
+}  // namespace silc
