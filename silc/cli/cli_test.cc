@@ -215,7 +215,15 @@ TEST_F(Cli, EvalTakesTheBudgetFromThePolicies) {
   EXPECT_NE(Silc(run + soft + " " + hard + " --mode compliance").text.find("budget compliance"),
             std::string::npos);
   EXPECT_NE(Silc(run + *stand_).text.find("budget compliance"), std::string::npos);
-  for (const std::string& path : {soft, hard}) fs::remove(path);
+  const std::string own = trained("own.onnx", "my-own");
+  for (const std::string verb : {"observe ", run.c_str()}) {
+    const Outcome outcome = Silc(verb + own);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.text.find("'my-own' that does not come with silc"), std::string::npos)
+        << outcome.text;
+  }
+  EXPECT_NE(Silc("observe " + soft).text.find("The budget 'soft-hand'"), std::string::npos);
+  for (const std::string& path : {soft, hard, own}) fs::remove(path);
 }
 
 TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "silc/base/error.h"
@@ -23,8 +22,8 @@ namespace {
 
 struct EvalArguments {
   std::vector<std::string> policies, layouts;
-  std::string mode;                  // "": what the policies were trained under
-  std::optional<bool> hold_gravity;  // likewise
+  std::string mode;                                 // "": what the policies were trained under
+  bool hold_gravity = false, with_gravity = false;  // neither: likewise
   std::string json, plot;
   std::uint64_t seed = 1;
   ExperimentOptions options;
@@ -103,7 +102,7 @@ void ChooseBudget(const EvalArguments& args,
   if (!args.mode.empty()) {
     options->mode = args.mode;
   } else if (!bounded.empty()) {
-    options->mode = notes[bounded[0]].mode;
+    options->mode = TrainedBudget(notes[bounded[0]], args.policies[bounded[0]]).name;
     for (const std::size_t k : bounded) {
       if (notes[k].mode == options->mode) continue;
       throw ConfigError(
@@ -116,8 +115,9 @@ void ChooseBudget(const EvalArguments& args,
                       options->mode));
     }
   }
-  options->hold_gravity = args.hold_gravity.value_or(std::any_of(
-      notes.begin(), notes.end(), [](const TrainingNotes& n) { return n.gravity_held; }));
+  const auto held = [](const TrainingNotes& n) { return n.gravity_held; };
+  options->hold_gravity =
+      args.hold_gravity || (!args.with_gravity && std::any_of(notes.begin(), notes.end(), held));
 }
 
 // File names alone where they tell the policies apart.
@@ -229,11 +229,11 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
         ->capture_default_str();
   }
   if (LooksAtGravity(experiment)) {
-    verb->add_flag(
-        "--hold-gravity,!--with-gravity",
+    CLI::Option* hold = verb->add_flag(
+        "--hold-gravity",
         args->hold_gravity,
-        "whether the budget leaves out what a policy does through gravity sensing [as the "
-        "policies were trained]");
+        "the budget leaves out what a policy does through gravity sensing [as they were trained]");
+    verb->add_flag("--with-gravity", args->with_gravity, "it does not")->excludes(hold);
   }
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");

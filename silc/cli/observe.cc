@@ -24,7 +24,7 @@ struct ObserveArguments {
   std::string policy;
   std::string robot = "g1";
   std::string layout;
-  std::string mode = "compliance";
+  std::string mode;  // "": what the policy was trained under
   std::string condition = "disc";
   std::string gains;
   std::string pose;
@@ -89,9 +89,15 @@ std::string GainsFrom(const ObserveArguments& args, const RobotModel& robot, con
   return fmt::format("'{}' of {}", robot.spec().default_gains, robot.spec().name);
 }
 
-ObservationRun Watch(const ObserveArguments& args, const ClosedLoop& loop) {
+ObservationRun Watch(const ObserveArguments& args,
+                     const TrainingNotes& notes,
+                     const ClosedLoop& loop) {
   ObservationOptions options;
-  options.budget = ReadBudget(args.mode);
+  if (args.mode.empty() && !notes.mode.empty()) {
+    options.budget = TrainedBudget(notes, args.policy);
+  } else {
+    options.budget = ReadBudget(args.mode.empty() ? "compliance" : args.mode);
+  }
   options.condition = ParseCondition(args.condition);
   options.seed = args.seed;
   if (!args.states.empty()) {
@@ -111,14 +117,22 @@ void Observe(const ObserveArguments& args) {
     RequireWritable(option, path);
   }
   const RobotModel robot = RobotModel::Load(args.robot);
-  const Policy policy = LoadPolicy(args.policy, args.layout, robot);
+  TrainingNotes notes;
+  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
-  ObservationRun run = Watch(args, loop);
+  ObservationRun run = Watch(args, notes, loop);
   run.policy = std::filesystem::path(args.policy).filename().string();
   run.gains = GainsFrom(args, robot, policy);
   const RunSummary summary = Summarize(run);
   fmt::print("{}", ObservationText(run, summary));
+  if (notes.gravity_held) {
+    fmt::print(
+        "It was trained under a budget that leaves gravity sensing out, and here it is in: `silc "
+        "eval "
+        "budget --policy {}` judges as it was trained.\n",
+        args.policy);
+  }
 
   std::optional<ShakeResult> shake;
   if (!args.shake.empty() && run.end == LoopStatus::kRunning) {
@@ -175,10 +189,10 @@ void AddObserve(CLI::App* app) {
       args->layout,
       "what the policy sees: falcon, holosoma, mjlab or a YAML file [what the file says]");
   verb->add_option(
-          "--mode",
-          args->mode,
-          "budget: compliance, high-stiff, hard-nullspace, soft-hand, hard-hand or a YAML file")
-      ->capture_default_str();
+      "--mode",
+      args->mode,
+      "budget: compliance, high-stiff, hard-nullspace, soft-hand, hard-hand, firm or a YAML file "
+      "[what the policy was trained under, else compliance]");
   verb->add_option("--condition", args->condition, "how it is held: disc, two-sided, one-sided")
       ->capture_default_str();
   verb->add_option(

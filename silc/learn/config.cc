@@ -101,6 +101,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("min_rate", &c->min_rate, 0, 1);
   f.Number("max_rate", &c->max_rate, 0, 1);
   f.Number("kl_target", &c->kl_target, 1e-6, 10);
+  f.Count("cool_down", &c->cool_down, 0, kMany);
   f.Number("weight_decay", &c->weight_decay, 0, 1);
   f.Number("gamma", &c->gamma, 0, 1);
   f.Number("lambda", &c->lambda, 0, 1);

@@ -62,6 +62,7 @@ struct LearnConfig {
   double min_rate = 1e-5;
   double max_rate = 1e-2;
   double kl_target = 0.01;
+  int cool_down = 0;  // last iterations, over which kl_target falls to a tenth (P13)
   double weight_decay = 0.01;
   double gamma = 0.99;
   double lambda = 0.95;

@@ -156,6 +156,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     P = P + at::matmul(at::matmul(T(Q_T), middle), Q_T);
   }
   P = scale.view({1, n, 1}) * P;
+  result.unit = Pi_c.to(type);
   result.ok = result.ok.logical_and(at::isfinite(P).all(2).all(1));
   result.P = at::where(Wide(result.ok), P, at::zeros({}, options)).to(type);
   result.Pi = result.Pi.to(type);
@@ -306,8 +307,8 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor gain = (kp * alpha).view({1, -1, 1});
   const Tensor K = at::diag(kp) - gain * X;
 
-  // (S7c): A = 2 Pᵀ K P − I; samples left out become A = 0
-  Tensor A = 2 * at::matmul(at::matmul(T(input.budget.P), K), input.budget.P) - eye;
+  // (S7c): A = 2 Pᵀ K P − Π_c; samples left out become A = 0
+  Tensor A = 2 * at::matmul(at::matmul(T(input.budget.P), K), input.budget.P) - input.budget.unit;
   A = at::where(Wide(result.ok), A, zero);
   const Directions d = PenalisedDirections(A, config, input);
   // left = 2 P u, right = P v; p = −N₀ᵀ α Kp left                                         (S9)

@@ -27,15 +27,16 @@ struct ContactBatch {
 ///
 ///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                           (S6)
 ///
-/// so that (S7c) is ‖2 Pᵀ K P − I‖ and (S7a) is ‖Pᵀ K Π‖, n × n in every contact mode: directions
-/// that the closed chain forbids give σ = 1 and σ = 0, and are never violated.
+/// so that (S7c) is ‖2 Pᵀ K P − Π_c‖ and (S7a) is ‖Pᵀ K Π‖, n × n in every contact mode: directions
+/// that the closed chain forbids give σ = 0.
 ///
 /// With Ŵ = W^{1/2}, Π_c the projector off the rows of J_c Ŵ⁻¹, (J Ŵ⁻¹ Π_c)ᵀ = Q R and
 /// A = R K_x Rᵀ = L_A L_Aᵀ:   P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q L_A⁻ᵀ Qᵀ ].
 struct BudgetFactors {
-  Tensor P;   // (B, nv, nv)   [(rad/N·m)^½]
-  Tensor Pi;  // (B, nv, nv)
-  Tensor ok;  // (B) bool: false where a Jacobian has lost rank
+  Tensor P;     // (B, nv, nv)   [(rad/N·m)^½]
+  Tensor Pi;    // (B, nv, nv)
+  Tensor unit;  // (B, nv, nv)   projector on what P acts on: the identity but for a closed chain
+  Tensor ok;    // (B) bool: false where a Jacobian has lost rank
 };
 /// Worked out in double on the batch's device, handed out as `type`.
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,

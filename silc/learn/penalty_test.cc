@@ -224,6 +224,11 @@ TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
       EXPECT_LT((P * P.transpose() - expected).norm(), 1e-9 * expected.norm()) << i;
       const MatrixXd Pi = N * (N.transpose() * N).inverse() * N.transpose();
       EXPECT_LT((ToEigen(world.input.budget.Pi[i]) - Pi).norm(), 1e-9) << i;
+      // the projector on the rows of P: on a closed chain, nothing in the forbidden directions
+      const MatrixXd unit = ToEigen(world.input.budget.unit[i]);
+      EXPECT_LT((P * unit - P).norm(), 1e-9 * P.norm()) << i;
+      EXPECT_LT((unit * unit - unit).norm() + (unit - unit.transpose()).norm(), 1e-9) << i;
+      EXPECT_NEAR(unit.trace(), static_cast<double>(N.cols()), 1e-9) << i;
       EXPECT_TRUE(world.input.budget.ok[i].item<bool>());
     }
   }

@@ -80,12 +80,19 @@ Tensor MeanKl(const Tensor& mean,
       .mean();
 }
 
-Tensor AdaptedRate(const Tensor& rate, const Tensor& kl, double target, double low, double high) {
+Tensor AdaptedRate(
+    const Tensor& rate, const Tensor& kl, const Tensor& target, double low, double high) {
   // the first mini-batch of an iteration: nothing has moved yet, and the sum is rounding
   constexpr double kNothing = 1e-6;
   const Tensor slower = at::where(kl > 2 * target, rate / 1.5, rate);
   return at::where((kl < 0.5 * target).logical_and(kl > kNothing), rate * 1.5, slower)
       .clamp(low, high);
+}
+
+double CoolDown(int iteration, int iterations, int cool_down) {
+  const int left = iterations - iteration;
+  if (cool_down <= 0 || left >= cool_down) return 1;
+  return 0.1 + 0.9 * std::max(0, left) / cool_down;
 }
 
 Tensor ClipFactor(const Tensor& gradient, double limit) {

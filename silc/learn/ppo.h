@@ -62,7 +62,13 @@ Tensor MeanKl(const Tensor& mean, const Tensor& std, const Tensor& mean_old, con
 
 /// The rate that keeps KL near its target: divided by 1.5 above twice, multiplied by 1.5 under half
 /// of it (and above 1e-6), within [low, high]. On the device: nothing waits for it.       (P7)
-Tensor AdaptedRate(const Tensor& rate, const Tensor& kl, double target, double low, double high);
+Tensor AdaptedRate(
+    const Tensor& rate, const Tensor& kl, const Tensor& target, double low, double high);
+
+/// What is left of the KL's target at `iteration` of `iterations`: 1, and over the last `cool_down`
+/// of them falling evenly to a tenth. A run that ends at full speed ends anywhere in the
+/// neighbourhood of what it has learnt. (P13)
+double CoolDown(int iteration, int iterations, int cool_down);
 
 /// Factor ≤ 1 that brings a gradient's norm to `limit`.                                   (P9)
 Tensor ClipFactor(const Tensor& gradient, double limit);

@@ -74,13 +74,22 @@ TEST(MeanKl, IsTheGaussianDivergence) {
 TEST(AdaptedRate, FollowsTheDivergence) {
   const Tensor rate = T({3e-4})[0];
   const auto adapted = [&](double kl) {
-    return AdaptedRate(rate, T({kl})[0], 0.01, 2.5e-4, 4e-4).item<double>();
+    return AdaptedRate(rate, T({kl})[0], T({0.01})[0], 2.5e-4, 4e-4).item<double>();
   };
   EXPECT_DOUBLE_EQ(adapted(0.01), 3e-4);
   EXPECT_DOUBLE_EQ(adapted(0.021), 2.5e-4);  // 2e-4, floored
   EXPECT_DOUBLE_EQ(adapted(0.004), 4e-4);    // 4.5e-4, capped
   EXPECT_DOUBLE_EQ(adapted(1e-4), 4e-4);
   EXPECT_DOUBLE_EQ(adapted(1e-9), 3e-4);  // nothing has moved yet: no reason to hurry
+}
+
+TEST(CoolDown, FallsToATenthAtTheEnd) {
+  EXPECT_EQ(CoolDown(99, 100, 0), 1);
+  EXPECT_EQ(CoolDown(0, 100, 20), 1);
+  EXPECT_EQ(CoolDown(80, 100, 20), 1);
+  EXPECT_DOUBLE_EQ(CoolDown(90, 100, 20), 0.55);
+  EXPECT_DOUBLE_EQ(CoolDown(100, 100, 20), 0.1);
+  EXPECT_DOUBLE_EQ(CoolDown(120, 100, 20), 0.1);  // told to go on for longer
 }
 
 TEST(ClipFactor, BringsTheNormToTheLimit) {

@@ -151,7 +151,8 @@ struct Trainer::Impl {
   Tensor obs, critic_obs, action, mean, value, logp, reward, done, timed_out;
   Tensor mode, com, hand, closing, gravity;
   std::vector<Tensor> std_old;
-  Tensor noise;  // (T, N, actions) standard normal
+  Tensor noise;      // (T, N, actions) standard normal
+  Tensor kl_target;  // scalar, on the device
   DeviceGraph rollout_graph;
   int iterated = 0;  // since construction
 
@@ -260,6 +261,7 @@ struct Trainer::Impl {
     value = at::zeros({T + 1, N, G}, options);
     logp = at::zeros({T, N, G}, options);
     reward = at::zeros({T, N, G}, options);
+    kl_target = at::zeros({}, options.dtype(at::kDouble));
     done = at::zeros({T, N}, options.dtype(at::kByte));
     timed_out = at::zeros({T, N}, options.dtype(at::kByte));
     if (needs_stiffness) {
@@ -622,7 +624,7 @@ struct Trainer::Impl {
       Agent& agent = agents[k];
       agent.rate.copy_(AdaptedRate(agent.rate,
                                    sum(&ChunkResult::kl, k).to(at::kDouble),
-                                   config.kl_target,
+                                   kl_target,
                                    config.min_rate,
                                    config.max_rate));
       Tensor actor = sum(&ChunkResult::actor, k);
@@ -651,6 +653,7 @@ struct Trainer::Impl {
   };
 
   UpdateResult Update() {
+    kl_target.fill_(config.kl_target * CoolDown(iteration, config.iterations, config.cool_down));
     const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
     Advantages advantages = EstimateAdvantages(
         reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
@@ -732,6 +735,7 @@ struct Trainer::Impl {
       b.mode.resize(1);
       put(batch.budget[0].P, &b.budget[0].P);
       put(batch.budget[0].Pi, &b.budget[0].Pi);
+      put(batch.budget[0].unit, &b.budget[0].unit);
       put(batch.budget[0].ok, &b.budget[0].ok);
       put(batch.gravity[0], &b.gravity[0]);
       put(batch.mode[0], &b.mode[0]);

@@ -114,6 +114,7 @@ LocoStats MakeStats(std::span<const float> tracking,
   for (std::size_t i = 0; i < terms.size(); ++i) stats.term[i % kNumRewards] += terms[i];
   const auto share = [](double value, double of) { return of > 0 ? value / of : 0.0; };
   stats.steps = t[kTrackSteps];
+  stats.seconds = t[kTrackSteps] * control_dt;
   stats.episodes = t[kTrackEpisodes];
   stats.failures = t[kTrackFailures];
   stats.diverged = t[kTrackDiverged];

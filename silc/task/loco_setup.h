@@ -55,6 +55,7 @@ TaskProgress FirstProgress(const TaskConfig& config);
 /// Means since the last TakeStats().
 struct LocoStats {
   double steps = 0;
+  double seconds = 0;  // all robots' together
   double episodes = 0, failures = 0, diverged = 0;
   double episode_length = 0;  // [s] of ended episodes
   double survival = 0;        // [1] share of their length, of ended episodes

@@ -56,7 +56,7 @@ void CudaVecEnv::Step(const float* action,
 
 std::vector<std::pair<std::string, double>> CudaVecEnv::TakeMetrics() {
   const LocoStats stats = env_.TakeStats();
-  score_ = LocoScore(stats);
+  score_ = LocoScore(stats, env_.config());
   diverged_log_.Write(env_.diverged());
   return LocoMetrics(stats, env_.config());
 }

@@ -2,6 +2,7 @@
 #include "silc/train/loco_vec_env.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -49,7 +50,7 @@ std::vector<std::pair<std::string, double>> LocoMetrics(const LocoStats& stats,
   return list;
 }
 
-double LocoScore(const LocoStats& stats) {
+double LocoScore(const LocoStats& stats, const TaskConfig& config) {
   if (!(stats.steps > 0)) return kNone;
   double sum = 0;
   for (const RewardTerm term : {RewardTerm::kTrackingLinVelX,
@@ -61,11 +62,11 @@ double LocoScore(const LocoStats& stats) {
                                 RewardTerm::kTrackingWaistDofsStance,
                                 RewardTerm::kTrackingUpperBodyDofs,
                                 RewardTerm::kWalkLinVelX,
-                                RewardTerm::kWalkLinVelY,
-                                RewardTerm::kTermination}) {
+                                RewardTerm::kWalkLinVelY}) {
     sum += stats.term[static_cast<int>(term)];
   }
-  return sum;
+  // of falls per second, not of episodes that ended: among those are all that fell and few that live
+  return sum * std::exp(-stats.failures / stats.seconds * config.episode.length);
 }
 
 LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
@@ -129,7 +130,7 @@ void LocoVecEnv::Step(const float* action,
 
 std::vector<std::pair<std::string, double>> LocoVecEnv::TakeMetrics() {
   const LocoStats stats = env_.TakeStats();
-  score_ = LocoScore(stats);
+  score_ = LocoScore(stats, env_.config());
   diverged_log_.Write(env_.diverged());
   return LocoMetrics(stats, env_.config());
 }

@@ -26,9 +26,10 @@ std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options);
 /// What the logs say of the task: "task/…", then "reward/…" per term that has a weight.
 std::vector<std::pair<std::string, double>> LocoMetrics(const LocoStats& stats,
                                                         const TaskConfig& config);
-/// How well the task goes: the tracking terms and the price of falls, mean per control step. The
-/// penalties on effort and style are not in it: a soft robot may pay them differently.
-double LocoScore(const LocoStats& stats);
+/// How well the task goes: the tracking terms, mean per control step, times the chance to live
+/// through an episode at the present rate of falls. The penalties on effort and style are not in it:
+/// a soft robot may pay them differently.
+double LocoScore(const LocoStats& stats, const TaskConfig& config);
 
 /// LocoEnv on the CPU. A robot the physics lost ends its episode as if for lack of time and without
 /// reward: it says nothing about the policy.

@@ -151,15 +151,21 @@ TEST(LocoVecEnv, SavedAndLoadedGoesOn) {
   }
 }
 
-TEST(LocoVecEnv, TheScoreIsTrackingAndFalls) {
+TEST(LocoVecEnv, TheScoreIsTrackingTimesTheChanceNotToFall) {
   LocoStats stats;
-  EXPECT_TRUE(std::isnan(LocoScore(stats)));
+  TaskConfig config;
+  EXPECT_TRUE(std::isnan(LocoScore(stats, config)));
   stats.steps = 100;
+  stats.seconds = 2;
   stats.term[static_cast<int>(RewardTerm::kTrackingAngVel)] = 0.05;
   stats.term[static_cast<int>(RewardTerm::kTrackingUpperBodyDofs)] = 0.07;
-  stats.term[static_cast<int>(RewardTerm::kTermination)] = -0.02;
   stats.term[static_cast<int>(RewardTerm::kPenaltyUpperBodyTorques)] = -0.5;  // style
-  EXPECT_DOUBLE_EQ(LocoScore(stats), 0.10);
+  EXPECT_DOUBLE_EQ(LocoScore(stats, config), 0.12);
+  // one fall in 40 s of robots: half an expected fall in an episode of 20 s
+  stats.steps = 2000;
+  stats.seconds = 40;
+  stats.failures = 1;
+  EXPECT_NEAR(LocoScore(stats, config), 0.12 * std::exp(-0.5), 1e-12);
 }
 
 TEST(LocoVecEnv, MetricsNameWhatIsKnown) {

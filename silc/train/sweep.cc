@@ -30,6 +30,7 @@ struct Row {
   std::string name, from;
   TrainRequest request;
   std::vector<int> seeds = {1};
+  bool collect = true;
 };
 
 const std::vector<std::string>& SharedKeys() {
@@ -111,7 +112,7 @@ std::vector<Row> ReadRows(const YamlNode& root) {
     ReadShared(root["defaults"], &shared);
   }
   std::vector<std::string> keys = SharedKeys();
-  keys.emplace_back("from");
+  keys.insert(keys.end(), {"from", "collect"});
   std::vector<Row> rows;
   std::vector<std::string> names;
   const YamlNode list = root["rows"];
@@ -133,6 +134,7 @@ std::vector<Row> ReadRows(const YamlNode& root) {
                           DidYouMean(row.from, names));
       }
     }
+    if (node.Has("collect")) row.collect = node["collect"].AsBool();
     if (row.request.task.empty()) node.Fail("task: is missing, here and in the defaults");
     names.push_back(row.name);
     rows.push_back(std::move(row));
@@ -283,6 +285,7 @@ Sweep ReadSweep(const std::string& path, const SweepOptions& options) {
       job.name = fmt::format("{}-seed{}", row.name, seed);
       job.folder = folder + "/" + job.name;
       job.request = row.request;
+      job.collect = row.collect;
       job.request.seed = seed;
       try {
         job.config = ResolveTrainConfig(job.request);
@@ -328,7 +331,7 @@ std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& 
   std::vector<std::string> said;
   std::string last_row;
   for (const SweepJob& job : sweep.jobs) {
-    if (job.row == last_row) continue;
+    if (job.row == last_row || !job.collect) continue;
     last_row = job.row;
     const std::string policy = folder + "/" + job.row + ".onnx", card = folder + "/" + job.row;
     if (StateOf(job).kind != SweepState::Kind::kDone) {

@@ -20,6 +20,7 @@ struct SweepJob {
   TrainConfig config;    // what that means, but for the networks of `from`
   int rank = 0;          // which of its row's seeds: all first ones are trained before the second
   int from = -1;         // job whose last checkpoint it starts with; −1: none
+  bool collect = true;   // whether CollectPolicies() takes it: not what others only start from
 
   /// The words after `silc`: a new training, or the rest of one that was begun.
   std::vector<std::string> TrainWords(const std::string& init_folder) const;
@@ -44,16 +45,17 @@ struct SweepOptions {
 ///
 ///     title: …                             # optional, as are folder and defaults
 ///     folder: runs/sweep
-///     defaults: {task: g1-loco}            # what rows share: every key of a row but name and from
+///     defaults: {task: g1-loco}            # what rows share: but for name, from and collect
 ///     rows:
 ///       - {name: baseline, method: baseline, seeds: [1, 2, 3]}
 ///       - {name: soft, method: silc, mode: compliance, overrides: [learn.rate=1e-4], from:
 ///       baseline}
 ///
 /// Keys of a row: name, task, method, mode, preset, envs, iterations, seeds, motions, overrides
-/// (after the defaults' own), from: an earlier row whose networks it starts with, of the same seed
-/// where there is one, else of its first. Every row's settings are resolved here, so that a slip in
-/// the last row is found before the first is trained. Throws ConfigError with file and line.
+/// (after the defaults' own), collect: false for what others only start from, from: an earlier row
+/// whose networks it starts with, of the same seed where there is one, else of its first. Every
+/// row's settings are resolved here, so that a slip in the last row is found before the first is
+/// trained. Throws ConfigError with file and line.
 Sweep ReadSweep(const std::string& path, const SweepOptions& options);
 
 /// Where a job stands on disk.

@@ -116,13 +116,20 @@ TEST(Sweep, SlipsAreFoundBeforeAnythingIsTrained) {
 TEST(Sweep, TheShippedListHasEveryRowOfTheReport) {
   const Sweep sweep = ReadSweep(SILC_SOURCE_DIR "/configs/sweep.yaml", {});
   std::set<std::string> rows;
+  const SweepJob* first = nullptr;
   for (const SweepJob& job : sweep.jobs) {
+    if (!job.collect) continue;
+    if (first == nullptr) first = &job;
     rows.insert(job.config.learn.penalty.method +
                 (IsBounded(job.config) ? " " + job.config.mode : ""));
     EXPECT_EQ(job.config.task, "g1-loco");
     // the same number of samples for all, or they cannot be compared
-    EXPECT_EQ(job.config.learn.iterations, sweep.jobs[0].config.learn.iterations) << job.name;
-    EXPECT_EQ(job.config.envs, sweep.jobs[0].config.envs) << job.name;
+    EXPECT_EQ(job.config.learn.iterations, first->config.learn.iterations) << job.name;
+    EXPECT_EQ(job.config.envs, first->config.envs) << job.name;
+    ASSERT_GE(job.from, 0) << job.name;
+    EXPECT_EQ(sweep.jobs[job.from].row, "g1_loco_start") << job.name;
+    EXPECT_EQ(job.config.learn.scale_inputs, sweep.jobs[job.from].config.learn.scale_inputs)
+        << job.name << " could not start from it";
   }
   std::set<std::string> wanted = {"baseline", "lcp", "sn-lcp", "scalar-lcp", "alcp"};
   for (const char* mode :
@@ -167,6 +174,11 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   ASSERT_EQ(said.size(), 2u);
   EXPECT_EQ(said[1], "two-seed1: not finished; not collected");
   EXPECT_FALSE(fs::exists(out + "/two.onnx"));
+  // what others only start from stays where it is, finished or not
+  Sweep less = sweep;
+  for (SweepJob& of_one : less.jobs) of_one.collect = of_one.row != "one";
+  EXPECT_EQ(CollectPolicies(less, folder + "/less").size(), 1u);
+  EXPECT_FALSE(fs::exists(folder + "/less/one.onnx"));
   const std::string card = ReadFile(out + "/one.md");
   for (const char* part : {"# one.onnx",
                            "method `silc`, budget soft-hand",
