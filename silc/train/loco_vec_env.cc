@@ -65,7 +65,8 @@ double LocoScore(const LocoStats& stats, const TaskConfig& config) {
                                 RewardTerm::kWalkLinVelY}) {
     sum += stats.term[static_cast<int>(term)];
   }
-  // of falls per second, not of episodes that ended: among those are all that fell and few that live
+  // of falls per second, not of episodes that ended: among those are all that fell and few that
+  // live
   return sum * std::exp(-stats.failures / stats.seconds * config.episode.length);
 }
 

@@ -27,8 +27,8 @@ std::unique_ptr<VecEnv> MakeLocoVecEnv(LocoVecEnvOptions options);
 std::vector<std::pair<std::string, double>> LocoMetrics(const LocoStats& stats,
                                                         const TaskConfig& config);
 /// How well the task goes: the tracking terms, mean per control step, times the chance to live
-/// through an episode at the present rate of falls. The penalties on effort and style are not in it:
-/// a soft robot may pay them differently.
+/// through an episode at the present rate of falls. The penalties on effort and style are not in
+/// it: a soft robot may pay them differently.
 double LocoScore(const LocoStats& stats, const TaskConfig& config);
 
 /// LocoEnv on the CPU. A robot the physics lost ends its episode as if for lack of time and without
