@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What trainer*.cc share; nobody else includes it. One file per stage of an iteration: the rollout,
+// the update, the report; trainer_state.cc is what a checkpoint holds, trainer.cc the rest.
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "silc/learn/checkpoint.h"
+#include "silc/learn/device_graph.h"
+#include "silc/learn/input_scaling.h"
+#include "silc/learn/jacobian.h"
+#include "silc/learn/networks.h"
+#include "silc/learn/penalty.h"
+#include "silc/learn/ppo.h"
+#include "silc/learn/tensor.h"
+#include "silc/learn/trainer.h"
+
+namespace silc {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+using Clock = std::chrono::steady_clock;
+inline double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// body(chunk) for every chunk, by up to `threads` threads.
+void ForChunks(int chunks, int threads, const std::function<void(int)>& body);
+
+/// One agent: a block of the action, its actor, critic and rate.
+struct Agent {
+  std::string name;
+  int first = 0, count = 0;  // actions
+  Network actor, critic;
+  AdamW actor_adam, critic_adam;
+  Tensor rate;                     // scalar, on the device
+  Tensor critic_rate;              // where it has one of its own
+  Tensor task_norm, penalty_norm;  // of the actor's gradients before they are clipped
+  Tensor penalty_gradient;         // of the last step that worked it out; held in between
+  SpectralNormaliser normaliser;
+};
+
+/// Networks, optimisers and rate, by their names in a checkpoint.
+NamedTensors StateOf(const Agent& agent);
+/// The vectors of spectral normalisation, which only sn-lcp has.
+NamedTensors StateOf(const SpectralNormaliser& normaliser, const std::string& agent);
+
+/// What a chunk of a mini-batch contributes; scalars are means weighted by the chunk's share.
+struct ChunkResult {
+  std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
+  std::vector<Tensor> kl, surrogate, value;    // per agent
+  Tensor penalty_value, sigma, ok, loop_norm, mode;
+};
+
+struct Trainer::Impl {
+  LearnConfig config;
+  VecEnv* env;
+  EnvSpec spec;
+  Method method;
+  at::TensorOptions options;
+  int threads = 1, chunks = 1, iteration = 0;
+  // observations are padded with zeros to a multiple of eight: rows that begin at odd addresses
+  // keep a GPU from its matrix units
+  int obs_width = 0;
+  bool needs_stiffness = false, has_penalty = false, started = false, measured = false;
+  std::vector<Agent> agents;
+  InputScaling actor_inputs, critic_inputs;  // where they are scaled
+  Channels channels;
+  ServoTensors servo;
+  PenaltyWeight weight;
+  StageTimes times;
+
+  // rollout, (steps + 1) where the state after the last step counts, too
+  Tensor obs, critic_obs, action, mean, value, logp, reward, done, timed_out;
+  Tensor mode, com, hand, closing, gravity;
+  std::vector<Tensor> std_old;
+  Tensor noise;      // (T, N, actions) standard normal
+  Tensor kl_target;  // scalar, on the device
+  DeviceGraph rollout_graph;
+  int iterated = 0;  // since construction
+
+  Impl(const LearnConfig& c, VecEnv* e);
+  void Check() const;
+  void MakeAgents();
+  void MakeBuffers();
+  void MakeChannels();
+  // weights as the forward pass uses them
+  Layers LayersOf(const Agent& agent) const;
+  Layers CriticOf(const Agent& agent) const;
+  // rows of a chunk: [first, first + count)
+  static std::pair<std::int64_t, std::int64_t> Rows(std::int64_t total, int chunk, int chunks) {
+    const std::int64_t first = total * chunk / chunks;
+    return {first, total * (chunk + 1) / chunks - first};
+  }
+  // The first iteration runs kernel by kernel: libraries set themselves up in it. From the second
+  // on a GPU replays what was recorded.
+  bool Records() const;
+
+  // ---- state ----
+
+  // buffers whose last entry is the first of the next rollout, by their name in a checkpoint
+  NamedTensors Carried() const;
+  NamedTensors InputState() const;
+
+  // ---- rollout ----
+
+  ObservationView ViewAt(std::int64_t t);
+  void Act(std::int64_t t, const std::vector<Layers>& actors, const std::vector<Layers>& critics);
+  void Collect();
+
+  // ---- update ----
+
+  // The samples of a mini-batch, gathered once and used in every epoch.
+  struct MiniBatch {
+    Tensor obs, critic_obs, action, mean, value, logp, advantage, target;
+    // the penalty's share: rows [0, penalised) of every chunk
+    std::vector<BudgetFactors> budget;
+    std::vector<Tensor> gravity, mode;
+  };
+
+  // Whether the penalty is worked out in optimiser step `step` of this iteration; the first always.
+  bool Penalises(int step) const;
+  // whether it has in any that uses mini-batch m
+  bool PenalisesBatch(int m) const;
+  // how many rows of a chunk take part then
+  std::int64_t PenaltyRows(std::int64_t rows, int chunk) const;
+  MiniBatch Gather(const Tensor& index, const Advantages& advantages, bool penalised);
+
+  // How hard the penalty presses, scalars on the device.
+  struct Pressure {
+    Tensor lambda;  // undefined: the penalty is reported and has no say
+    Tensor bound;
+  };
+  ChunkResult Gradients(const MiniBatch& batch,
+                        int chunk,
+                        const Tensor& signs,
+                        const Pressure& pressure,
+                        bool penalised);
+  std::int64_t TotalPenalised(std::int64_t B) const;
+  // One optimiser step of every network from the chunks' gradients, added in their order.
+  void Step(const std::vector<ChunkResult>& results);
+
+  // of an iteration's last optimiser step, and of the last that the penalty had a part in
+  struct UpdateResult {
+    std::vector<ChunkResult> last, penalised;
+  };
+  UpdateResult Update();
+
+  // Optimiser steps as they were recorded, and the memory they read and write.
+  struct Recording {
+    DeviceGraph graph;
+    std::vector<ChunkResult> results;
+  };
+  Recording plain_step, penalised_step;
+  MiniBatch recorded_batch;
+  Tensor recorded_signs;
+  Pressure recorded_pressure;
+  const std::vector<ChunkResult>& Replay(const MiniBatch& batch,
+                                         const Tensor& signs,
+                                         const Pressure& pressure,
+                                         bool penalised);
+
+  // ---- report ----
+
+  Scalars Report(const UpdateResult& update);
+  void ReportPenalty(const std::vector<ChunkResult>& results, double score, Scalars* scalars);
+};
+
+}  // namespace silc

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Robots act for `steps` control steps, and what they saw, did and earned is kept.
+#include "silc/learn/trainer_impl.h"
+
+namespace silc {
+
+ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
+  ObservationView view;
+  view.obs = obs[t].data_ptr<float>();
+  view.obs_stride = obs_width;
+  view.critic_obs = critic_obs[t].data_ptr<float>();
+  if (needs_stiffness) {
+    view.stiffness = {mode[t].data_ptr<std::uint8_t>(),
+                      com[t].data_ptr<float>(),
+                      hand[t].data_ptr<float>(),
+                      closing[t].data_ptr<float>(),
+                      gravity[t].data_ptr<float>()};
+  }
+  return view;
+}
+
+void Trainer::Impl::Act(std::int64_t t,
+                        const std::vector<Layers>& actors,
+                        const std::vector<Layers>& critics) {
+  ForChunks(chunks, threads, [&](int chunk) {
+    at::NoGradGuard no_tape;
+    const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
+    if (count == 0) return;
+    const Tensor o = obs[t].narrow(0, first, count), c = critic_obs[t].narrow(0, first, count);
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      const Agent& agent = agents[k];
+      const auto block = [&](const Tensor& x) {
+        return x.narrow(0, first, count).narrow(1, agent.first, agent.count);
+      };
+      const Tensor mu = Forward(actors[k], o).output;
+      const Tensor a = mu + agent.actor.std.detach() * block(noise[t]);
+      block(mean[t]).copy_(mu);
+      block(action[t]).copy_(a);
+      logp[t].narrow(0, first, count).select(1, k).copy_(LogProb(mu, agent.actor.std.detach(), a));
+      value[t].narrow(0, first, count).select(1, k).copy_(Forward(critics[k], c).output.squeeze(1));
+    }
+  });
+}
+
+void Trainer::Impl::Collect() {
+  const std::int64_t T = config.steps;
+  if (!started) {
+    env->Reset(ViewAt(T));
+    started = true;
+  }
+  // the state after the last rollout is the first of this one
+  for (const auto& [name, buffer] : Carried()) buffer[0].copy_(buffer[T]);
+  at::NoGradGuard no_tape;
+  std_old.resize(agents.size());
+  for (std::size_t k = 0; k < agents.size(); ++k) {
+    const Tensor std = agents[k].actor.std.detach();
+    if (!std_old[k].defined()) std_old[k] = at::empty_like(std);
+    std_old[k].copy_(std);
+  }
+  if (!noise.defined()) noise = at::empty({T, spec.num_envs, spec.num_actions()}, options);
+  noise.normal_();
+  env->BeginIteration(iteration);
+  const auto roll = [&] {
+    std::vector<Layers> actors, critics;
+    for (const Agent& agent : agents) {
+      actors.push_back(LayersOf(agent));
+      critics.push_back(CriticOf(agent));
+    }
+    for (std::int64_t t = 0; t < T; ++t) {
+      const auto start = Clock::now();
+      Act(t, actors, critics);
+      times.policy += Since(start);
+      const auto stepping = Clock::now();
+      env->Step(action[t].data_ptr<float>(),
+                {reward[t].data_ptr<float>(),
+                 done[t].data_ptr<std::uint8_t>(),
+                 timed_out[t].data_ptr<std::uint8_t>()},
+                ViewAt(t + 1));
+      times.env += Since(stepping);
+    }
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      value[T].select(1, k).copy_(Forward(critics[k], critic_obs[T]).output.squeeze(1));
+    }
+  };
+  // normalised weights are made anew for each rollout, so a recording of them would be of the
+  // first
+  if (!Records() || method == Method::kSnLcp) {
+    roll();
+    return;
+  }
+  if (!rollout_graph.recorded()) rollout_graph.Record(roll);
+  rollout_graph.Replay();
+}
+
+}  // namespace silc

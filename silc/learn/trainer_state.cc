@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint holds: saved, loaded to go on as if nothing had been, or taken as a warm start.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "silc/base/error.h"
+#include "silc/base/yaml.h"
+#include "silc/learn/trainer_impl.h"
+
+namespace silc {
+namespace {
+
+std::string BytesOf(const Tensor& t) {
+  const Tensor host = t.detach().to(at::kCPU).contiguous();
+  return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
+}
+void CopyBytes(const Blobs& blobs, const std::string& name, const std::string& place, Tensor* t) {
+  const auto found = blobs.find(name);
+  if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
+  if (found->second.size() != t->nbytes()) {
+    throw ConfigError(fmt::format("{}: {}: has {} bytes, the settings ask for {}: another network?",
+                                  place,
+                                  name,
+                                  found->second.size(),
+                                  t->nbytes()));
+  }
+  Tensor host = at::empty(t->sizes(), t->options().device(at::kCPU));
+  std::memcpy(host.data_ptr(), found->second.data(), found->second.size());
+  at::NoGradGuard no_tape;
+  t->copy_(host);
+}
+
+}  // namespace
+
+NamedTensors StateOf(const Agent& agent) {
+  return {{agent.name + ".actor", agent.actor.flat},
+          {agent.name + ".critic", agent.critic.flat},
+          {agent.name + ".actor.m", agent.actor_adam.m},
+          {agent.name + ".actor.v", agent.actor_adam.v},
+          {agent.name + ".actor.t", agent.actor_adam.t},
+          {agent.name + ".critic.m", agent.critic_adam.m},
+          {agent.name + ".critic.v", agent.critic_adam.v},
+          {agent.name + ".critic.t", agent.critic_adam.t},
+          {agent.name + ".rate", agent.rate}};
+}
+
+NamedTensors StateOf(const SpectralNormaliser& normaliser, const std::string& agent) {
+  NamedTensors list;
+  for (std::size_t l = 0; l < normaliser.u.size(); ++l) {
+    list.emplace_back(fmt::format("{}.u{}", agent, l), normaliser.u[l]);
+    list.emplace_back(fmt::format("{}.v{}", agent, l), normaliser.v[l]);
+  }
+  return list;
+}
+
+NamedTensors Trainer::Impl::Carried() const {
+  NamedTensors list = {{"next.obs", obs}, {"next.critic_obs", critic_obs}};
+  if (needs_stiffness) {
+    list.insert(list.end(),
+                {{"next.mode", mode},
+                 {"next.com", com},
+                 {"next.hand", hand},
+                 {"next.closing", closing},
+                 {"next.gravity", gravity}});
+  }
+  return list;
+}
+
+NamedTensors Trainer::Impl::InputState() const {
+  NamedTensors list;
+  if (!config.scale_inputs) return list;
+  for (const auto& [name, s] : {std::pair{"actor", &actor_inputs}, {"critic", &critic_inputs}}) {
+    for (const auto& [part, t] : {std::pair{"count", s->count},
+                                  {"mean", s->mean},
+                                  {"square", s->square},
+                                  {"shift", s->shift},
+                                  {"scale", s->scale}}) {
+      list.emplace_back(fmt::format("inputs.{}.{}", name, part), t);
+    }
+  }
+  return list;
+}
+
+Blobs Trainer::Save() const {
+  const Impl& impl = *impl_;
+  Blobs blobs;
+  blobs["iteration"] = std::to_string(impl.iteration);
+  LearnConfig settings = impl.config;
+  settings.threads = 0;  // the result does not depend on it, nor shall the bytes
+  blobs["config"] = ToYaml(settings);
+  for (const Agent& agent : impl.agents) {
+    for (const auto& [name, t] : StateOf(agent)) blobs[name] = BytesOf(t);
+    for (const auto& [name, t] : StateOf(agent.normaliser, agent.name)) blobs[name] = BytesOf(t);
+  }
+  for (const auto& [name, t] : impl.InputState()) blobs[name] = BytesOf(t);
+  const double state[] = {impl.weight.log_multiplier,
+                          impl.weight.smoothed_score,
+                          impl.weight.best_score,
+                          double(impl.weight.follows),
+                          impl.weight.log_bound,
+                          impl.weight.smoothed_violation};
+  blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
+  // the observation the next rollout begins with, and all that makes the ones after it
+  if (!impl.config.checkpoint_env) return blobs;
+  blobs["env"] = impl.env->SaveState();
+  const std::int64_t T = impl.config.steps;
+  for (const auto& [name, buffer] : impl.Carried()) blobs[name] = BytesOf(buffer[T]);
+  return blobs;
+}
+
+void Trainer::Load(const Blobs& blobs, const std::string& place) {
+  Impl& impl = *impl_;
+  for (const Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    for (auto [name, t] : StateOf(agent.normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
+  }
+  for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
+  const auto blob = [&](const char* name) -> const std::string& {
+    const auto found = blobs.find(name);
+    if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
+    return found->second;
+  };
+  double state[6];
+  if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
+  std::memcpy(state, blob("penalty").data(), sizeof(state));
+  impl.weight.log_multiplier = state[0];
+  impl.weight.smoothed_score = state[1];
+  impl.weight.best_score = state[2];
+  impl.weight.follows = static_cast<int>(state[3]);
+  impl.weight.log_bound = state[4];
+  impl.weight.smoothed_violation = state[5];
+  impl.iteration = std::atoi(blob("iteration").c_str());
+  // saved without its environment: all episodes start over
+  if (!blobs.contains("env")) return;
+  const std::int64_t T = impl.config.steps;
+  for (const auto& [name, buffer] : impl.Carried()) {
+    Tensor last = buffer[T];
+    CopyBytes(blobs, name, place, &last);
+  }
+  impl.env->LoadState(blob("env"));
+  impl.started = impl.iteration > 0;
+}
+
+void Trainer::Init(const Blobs& blobs, const std::string& place) {
+  Impl& impl = *impl_;
+  const auto found = blobs.find("config");
+  if (found == blobs.end()) throw ConfigError(place + ": config: is missing");
+  const YamlNode theirs = YamlNode::Parse(found->second, place + ": config")["learn"];
+  const auto same_widths = [&](const char* key, const std::vector<int>& own) {
+    const std::vector<double> widths = theirs[key].AsDoubles();
+    if (std::equal(widths.begin(), widths.end(), own.begin(), own.end())) return;
+    throw ConfigError(
+        fmt::format("{}: learn.{} is [{}] there and [{}] here: a warm start needs the same "
+                    "networks\n  Set learn.{} to what it is there.",
+                    place,
+                    key,
+                    fmt::join(widths, ", "),
+                    fmt::join(own, ", "),
+                    key));
+  };
+  same_widths("actor_hidden", impl.config.actor_hidden);
+  same_widths("critic_hidden", impl.config.critic_hidden);
+  const bool scaled = theirs.Has("scale_inputs") && theirs["scale_inputs"].AsBool();
+  if (scaled != impl.config.scale_inputs) {
+    throw ConfigError(
+        fmt::format("{}: learn.scale_inputs is {} there and {} here: a warm start "
+                    "needs the same\n  Set learn.scale_inputs={}.",
+                    place,
+                    scaled,
+                    impl.config.scale_inputs,
+                    scaled));
+  }
+  for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
+  for (Agent& agent : impl.agents) {
+    for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
+    const bool normalised = blobs.contains(agent.name + ".u0");
+    SpectralNormaliser normaliser;
+    if (normalised || impl.method == Method::kSnLcp) {
+      normaliser = SpectralNormaliser::Make(agent.actor, impl.config.penalty.spectral_gain);
+    }
+    if (normalised) {
+      for (auto [name, t] : StateOf(normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
+    }
+    if (impl.method == Method::kSnLcp) {
+      agent.normaliser = std::move(normaliser);
+    } else if (normalised) {
+      normaliser.gain = theirs["penalty"]["spectral_gain"].AsDouble();
+      at::NoGradGuard no_tape;
+      const Layers acting = normaliser.Apply(agent.actor);
+      for (std::size_t l = 0; l < acting.weight.size(); ++l) {
+        agent.actor.layers.weight[l].copy_(acting.weight[l]);
+      }
+    }
+  }
+}
+
+}  // namespace silc

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mini-batches, gradients of the task and of the penalty, optimiser steps; on a GPU recorded and
+// replayed.
+#include <limits>
+
+#include "silc/learn/trainer_impl.h"
+
+namespace silc {
+namespace {
+
+Tensor Flat(const std::vector<Tensor>& gradients, const std::vector<Tensor>& leaves) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    parts.push_back(gradients[i].defined() ? gradients[i].reshape(-1)
+                                           : at::zeros({leaves[i].numel()}, leaves[i].options()));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+bool Trainer::Impl::Penalises(int step) const {
+  return has_penalty && iteration >= config.penalty.start && step % config.penalty.every == 0;
+}
+
+bool Trainer::Impl::PenalisesBatch(int m) const {
+  for (int epoch = 0; epoch < config.epochs; ++epoch) {
+    if (Penalises(epoch * config.mini_batches + m)) return true;
+  }
+  return false;
+}
+
+std::int64_t Trainer::Impl::PenaltyRows(std::int64_t rows, int chunk) const {
+  if (config.penalty.samples == 0) return rows;
+  return std::min(rows, Rows(config.penalty.samples, chunk, chunks).second);
+}
+
+Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
+                                               const Advantages& advantages,
+                                               bool penalised) {
+  const std::int64_t T = config.steps, B = index.size(0);
+  const auto take = [&](const Tensor& buffer) {
+    return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, index);
+  };
+  MiniBatch batch;
+  batch.obs = take(obs);
+  batch.critic_obs = take(critic_obs);
+  batch.action = take(action);
+  batch.mean = take(mean);
+  batch.value = take(value);
+  batch.logp = take(logp);
+  batch.advantage = take(advantages.advantage);
+  batch.target = take(advantages.target);
+  batch.budget.resize(chunks);
+  batch.gravity.resize(chunks);
+  batch.mode.resize(chunks);
+  if (!needs_stiffness || !penalised) return batch;
+  ForChunks(chunks, threads, [&](int chunk) {
+    const auto [first, count] = Rows(B, chunk, chunks);
+    const std::int64_t some = PenaltyRows(count, chunk);
+    if (some == 0) return;
+    const Tensor rows = index.narrow(0, first, some);
+    const auto pick = [&](const Tensor& buffer) {
+      return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, rows);
+    };
+    batch.mode[chunk] = pick(mode);
+    batch.gravity[chunk] = pick(gravity);
+    batch.budget[chunk] =
+        MakeBudgetFactors(spec.stiffness_spec.budget,
+                          servo.kp,
+                          {batch.mode[chunk], pick(com), pick(hand), pick(closing), {}},
+                          at::kFloat);
+  });
+  return batch;
+}
+
+ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
+                                     int chunk,
+                                     const Tensor& signs,
+                                     const Pressure& pressure,
+                                     bool penalised) {
+  const std::int64_t B = batch.obs.size(0);
+  const auto [first, count] = Rows(B, chunk, chunks);
+  const double share = double(count) / double(B);
+  ChunkResult result;
+  if (count == 0) return result;
+  const auto rows = [first = first, count = count](const Tensor& t) {
+    return t.narrow(0, first, count);
+  };
+  const std::int64_t some = penalised ? PenaltyRows(count, chunk) : 0;
+  PenaltyInput input;
+  Tensor loss, value_loss;
+  for (std::size_t k = 0; k < agents.size(); ++k) {
+    const Agent& agent = agents[k];
+    const auto block = [&](const Tensor& t) { return rows(t).narrow(1, agent.first, agent.count); };
+    input.actors.push_back(LayersOf(agent));
+    // the penalised rows on a tape of their own: its reverse pass then costs those rows alone
+    const Tensor o = rows(batch.obs);
+    input.activations.push_back(Forward(input.actors.back(), some > 0 ? o.narrow(0, 0, some) : o));
+    Tensor mu = input.activations.back().output;
+    if (some > 0 && some < count) {
+      mu = at::cat({mu, Forward(input.actors.back(), o.narrow(0, some, count - some)).output});
+    }
+    const Tensor lp = LogProb(mu, agent.actor.std, block(batch.action));
+    // (P4), (P6), (P5)
+    const Tensor surrogate = ClippedSurrogate(
+        lp, rows(batch.logp).select(1, k), rows(batch.advantage).select(1, k), config.clip);
+    const Tensor actor_loss = surrogate - config.entropy_weight * Entropy(agent.actor.std);
+    const Tensor v = Forward(CriticOf(agent), rows(batch.critic_obs)).output.squeeze(1);
+    const Tensor critic_loss = ClippedValueLoss(
+        v,
+        rows(batch.value).select(1, k),
+        rows(batch.target).select(1, k),
+        config.value_clip > 0 ? config.value_clip : std::numeric_limits<float>::max());
+    loss = loss.defined() ? loss + actor_loss : actor_loss;
+    value_loss = value_loss.defined() ? value_loss + critic_loss : critic_loss;
+    at::NoGradGuard no_tape;
+    result.kl.push_back(
+        share * MeanKl(mu.detach(), agent.actor.std.detach(), block(batch.mean), std_old[k]));
+    result.surrogate.push_back(share * surrogate.detach());
+    result.value.push_back(share * critic_loss.detach());
+  }
+  const bool penalise = some > 0 && pressure.lambda.defined();
+  const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
+    std::vector<Tensor> leaves, flat;
+    for (const Agent& a : agents) {
+      const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+      leaves.insert(leaves.end(), own.begin(), own.end());
+    }
+    const auto all = torch::autograd::grad({scalar}, leaves, {}, keep, false, true);
+    std::size_t at = 0;
+    for (const Agent& a : agents) {
+      const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+      flat.push_back(Flat({all.begin() + at, all.begin() + at + own.size()}, own));
+      at += own.size();
+    }
+    return flat;
+  };
+  result.actor = split(share * loss, true, penalise);
+  result.critic = split(share * config.value_weight * value_loss, false, false);
+  if (some == 0) return result;
+
+  // its rows come first in the chunk, and the forward pass above serves both
+  input.count = some;
+  input.channels = channels;
+  input.servo = servo;
+  input.budget = batch.budget[chunk];
+  input.gravity = batch.gravity[chunk];
+  for (const Agent& agent : agents) {
+    input.std.push_back(agent.actor.std);
+    input.action.push_back(
+        rows(batch.action).narrow(0, 0, some).narrow(1, agent.first, agent.count));
+  }
+  if (signs.defined()) {
+    const auto [from, unused] = Rows(signs.size(0), chunk, chunks);
+    input.signs = signs.narrow(0, from, some);
+  }
+  input.bound = pressure.bound;
+  const PenaltyResult penalty = Penalty(method, input, config.penalty);
+  const double weight_of_chunk = double(some) / double(TotalPenalised(B));
+  if (penalise)
+    result.penalty = split(pressure.lambda * (weight_of_chunk * penalty.surrogate), true, false);
+  result.penalty_value = weight_of_chunk * penalty.value;
+  result.sigma = penalty.sigma;
+  result.ok = penalty.ok;
+  result.loop_norm = penalty.loop_norm;
+  result.mode = batch.mode[chunk];
+  return result;
+}
+
+std::int64_t Trainer::Impl::TotalPenalised(std::int64_t B) const {
+  std::int64_t sum = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    sum += PenaltyRows(Rows(B, chunk, chunks).second, chunk);
+  return sum;
+}
+
+void Trainer::Impl::Step(const std::vector<ChunkResult>& results) {
+  at::NoGradGuard no_tape;
+  const auto sum = [&](auto member, std::size_t k) {
+    Tensor total;
+    for (const ChunkResult& result : results) {
+      const std::vector<Tensor>& list = result.*member;
+      if (list.empty()) continue;
+      total = total.defined() ? total + list[k] : list[k];
+    }
+    return total;
+  };
+  for (std::size_t k = 0; k < agents.size(); ++k) {
+    Agent& agent = agents[k];
+    agent.rate.copy_(AdaptedRate(agent.rate,
+                                 sum(&ChunkResult::kl, k).to(at::kDouble),
+                                 kl_target,
+                                 config.min_rate,
+                                 config.max_rate));
+    Tensor actor = sum(&ChunkResult::actor, k);
+    agent.task_norm.copy_(actor.norm());
+    actor = actor * ClipFactor(actor, config.gradient_clip);
+    const Tensor penalty = sum(&ChunkResult::penalty, k);
+    // clipped apart: a strong penalty must not drown the task, nor a strong task the penalty
+    if (penalty.defined()) {
+      agent.penalty_norm.copy_(penalty.norm());
+      agent.penalty_gradient.copy_(penalty * ClipFactor(penalty, config.penalty.gradient_clip));
+    }
+    if (has_penalty) actor = actor + agent.penalty_gradient;
+    Tensor critic = sum(&ChunkResult::critic, k);
+    critic = critic * ClipFactor(critic, config.gradient_clip);
+    agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
+    agent.critic_adam.Step(
+        agent.critic.flat, critic, config.critic_rate > 0 ? agent.critic_rate : agent.rate);
+    agent.actor.std.detach().clamp_min_(config.min_std);
+    if (method == Method::kSnLcp) agent.normaliser.Step(agent.actor);
+  }
+}
+
+Trainer::Impl::UpdateResult Trainer::Impl::Update() {
+  kl_target.fill_(config.kl_target * CoolDown(iteration, config.iterations, config.cool_down));
+  const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
+  Advantages advantages = EstimateAdvantages(
+      reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
+  advantages.advantage = Normalised(advantages.advantage);
+  // one permutation for all epochs, as FALCON has it: mini-batches and budgets are gathered once
+  const Tensor order = at::randperm(samples, options.dtype(at::kLong));
+  const std::int64_t B = samples / config.mini_batches;
+  std::vector<MiniBatch> batches;
+  for (int m = 0; m < config.mini_batches; ++m) {
+    batches.push_back(Gather(order.narrow(0, m * B, B), advantages, PenalisesBatch(m)));
+  }
+  Pressure pressure;
+  if (has_penalty) {
+    if (weight.Lambda(iteration) > 0) {
+      pressure.lambda = at::full({}, weight.Lambda(iteration), options);
+    }
+    pressure.bound = at::full({}, weight.Bound(), options);
+  }
+  UpdateResult result;
+  for (int step = 0; step < config.epochs * config.mini_batches; ++step) {
+    const MiniBatch& batch = batches[step % config.mini_batches];
+    const bool penalised = Penalises(step);
+    Tensor signs;
+    if (penalised && needs_stiffness && config.penalty.probes > 0) {
+      const std::int64_t rows = config.penalty.samples == 0 ? B : config.penalty.samples;
+      signs = at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
+    }
+    if (Records()) {
+      result.last = Replay(batch, signs, pressure, penalised);
+    } else {
+      result.last.assign(chunks, {});
+      ForChunks(chunks, threads, [&](int chunk) {
+        result.last[chunk] = Gradients(batch, chunk, signs, pressure, penalised);
+      });
+      Step(result.last);
+    }
+    if (penalised) result.penalised = result.last;
+  }
+  return result;
+}
+
+const std::vector<ChunkResult>& Trainer::Impl::Replay(const MiniBatch& batch,
+                                                      const Tensor& signs,
+                                                      const Pressure& pressure,
+                                                      bool penalised) {
+  const auto put = [](const Tensor& from, Tensor* to) {
+    if (!from.defined()) return;
+    if (to->defined()) {
+      to->copy_(from);
+    } else {
+      *to = from.clone();
+    }
+  };
+  MiniBatch& b = recorded_batch;
+  put(batch.obs, &b.obs);
+  put(batch.critic_obs, &b.critic_obs);
+  put(batch.action, &b.action);
+  put(batch.mean, &b.mean);
+  put(batch.value, &b.value);
+  put(batch.logp, &b.logp);
+  put(batch.advantage, &b.advantage);
+  put(batch.target, &b.target);
+  Recording& r = penalised ? penalised_step : plain_step;
+  bool fits = r.graph.recorded();
+  if (penalised) {
+    b.budget.resize(1);
+    b.gravity.resize(1);
+    b.mode.resize(1);
+    put(batch.budget[0].P, &b.budget[0].P);
+    put(batch.budget[0].Pi, &b.budget[0].Pi);
+    put(batch.budget[0].unit, &b.budget[0].unit);
+    put(batch.budget[0].ok, &b.budget[0].ok);
+    put(batch.gravity[0], &b.gravity[0]);
+    put(batch.mode[0], &b.mode[0]);
+    put(signs, &recorded_signs);
+    // a penalty in force is more work than one that is only reported
+    fits = fits && recorded_pressure.lambda.defined() == pressure.lambda.defined();
+    if (!pressure.lambda.defined()) recorded_pressure.lambda = Tensor();
+    put(pressure.lambda, &recorded_pressure.lambda);
+    put(pressure.bound, &recorded_pressure.bound);
+  }
+  if (!fits) {
+    const DeviceGraph& other = penalised ? plain_step.graph : penalised_step.graph;
+    r.results.clear();
+    r.graph.Record(
+        [&] {
+          r.results.assign(1, Gradients(b, 0, recorded_signs, recorded_pressure, penalised));
+          Step(r.results);
+        },
+        other.recorded() ? &other : &rollout_graph);
+  }
+  r.graph.Replay();
+  return r.results;
+}
+
+}  // namespace silc
