@@ -196,7 +196,7 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
 // beside it.
 TEST_F(Cli, EvalTakesTheBudgetFromThePolicies) {
   const auto trained = [&](const std::string& name, const std::string& mode) {
-    const std::string path = Path(name);
+    std::string path = Path(name);
     EXPECT_EQ(
         Silc("export " + *stand_ + " " + path + " --note silc_method=silc --note silc_mode=" + mode)
             .code,

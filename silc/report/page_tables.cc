@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "silc/config/budget_file.h"
+#include "silc/eval/experiment_plot.h"
+#include "silc/report/html.h"
+#include "silc/report/page_words.h"
+#include "silc/report/page_writer.h"
+
+namespace silc {
+
+std::string PageWriter::Policies() {
+  HtmlTable table({{"file"},
+                   {"method"},
+                   {"mode"},
+                   {"seed", true},
+                   {"iterations", true},
+                   {"survive walking", true},
+                   {"velocity error, over a gait", true},
+                   {"arms", true}});
+  for (const ShelfPolicy& policy : data_.shelf) {
+    if (!policy.fault.empty()) {
+      table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", ""}, "missing");
+      continue;
+    }
+    const auto metric = [&](const char* name, const char* unit) {
+      for (const ExperimentResult& result :
+           data_.found[std::size_t(&policy - data_.shelf.data())]) {
+        const Metric* found = result.experiment == "walk" ? result.Find(name) : nullptr;
+        if (found) return ShowNumber(found->value) + "&nbsp;" + unit;
+      }
+      return std::string("–");
+    };
+    const auto or_dash = [](const std::string& text) {
+      return text.empty() ? "–" : EscapeHtml(text);
+    };
+    table.Row({Code(policy.path),
+               EscapeHtml(policy.row.method),
+               or_dash(policy.row.mode) + (policy.gravity_held ? ", gravity held" : ""),
+               or_dash(policy.seed),
+               or_dash(policy.iterations),
+               metric("survival", "%"),
+               metric("gait_error", "m/s"),
+               metric("arm_error", "rad")});
+  }
+  std::string out = Paragraph(
+      "Method, mode and seed are what each file says of itself. Rows are comparable only where "
+      "tracking is: the paper asks for very similar tracking rewards, and these columns show it. "
+      "A "
+      "card beside each file (<code>.md</code>) says how it was trained.");
+  out += data_.shelf.empty() ? Paragraph("The folder holds no policies.") : table.Render();
+  return out;
+}
+
+std::string PageWriter::TableOne() {
+  HtmlTable table({{"mode"},
+                   {"CoM [N/m]", true},
+                   {"null space [N·m/rad]", true},
+                   {"hands [N/m]", true},
+                   {"ours"},
+                   {"verdict"}});
+  const auto axes = [](double x, double y, double z) {
+    return fmt::format("{:g}, {:g}, {:g}", x, y, z);
+  };
+  for (const PaperMode& mode : data_.paper.modes) {
+    const BudgetSpec spec = ReadBudget(mode.name).spec;
+    const auto three = [&](const std::optional<Eigen::Vector3d>& k) {
+      return k ? axes((*k)[0], (*k)[1], (*k)[2]) : std::string("–");
+    };
+    const std::string com = axes(mode.com[0], mode.com[1], mode.com[2]);
+    const std::string hands =
+        mode.hands ? axes((*mode.hands)[0], (*mode.hands)[1], (*mode.hands)[2]) : "–";
+    const bool same = com == three(spec.com) && hands == three(spec.hand[0]) &&
+                      mode.null_space == spec.null_stiffness;
+    const std::string ours = three(spec.com) + "; " + fmt::format("{:g}", spec.null_stiffness) +
+                             "; " + three(spec.hand[0]);
+    table.Row({EscapeHtml(mode.name),
+               com,
+               fmt::format("{:g}", mode.null_space),
+               hands,
+               same ? "the same" : ours,
+               Chip(same ? Verdict::kReproduced : Verdict::kNot)});
+  }
+  return Paragraph(
+             "Upper bounds on stiffness; the hands’ are from the text of the constant-load "
+             "experiment. Ours are the files in <code>configs/budgets</code>. As bounds on "
+             "the total stiffness of a standing robot 200 N/m at the centre of mass could "
+             "not be met: gravity alone asks for mg/h, about 500 N/m. They bound the joints’ "
+             "part.") +
+         table.Render() + Rerun({"silc observe POLICY.onnx --rollout 5 --mode compliance"});
+}
+
+std::string PageWriter::Experiment(const std::string& id,
+                                   const std::string& title,
+                                   const std::string& experiment,
+                                   const std::string& intro) {
+  std::string out = Paragraph(intro);
+  std::vector<Verdict> verdicts;
+  std::string tables;
+  for (const PaperMeasure& measure : data_.paper.measures) {
+    if (measure.experiment == experiment) tables += MeasureTable(measure, &verdicts);
+  }
+  const bool in_paper = !tables.empty();
+  if (in_paper) {
+    int count[4] = {};
+    for (const Verdict verdict : verdicts) ++count[static_cast<int>(verdict)];
+    const int total = static_cast<int>(verdicts.size());
+    out +=
+        Paragraph(fmt::format("{}{}: {} of {} comparisons reproduced, {} partly, {} not, {} open.",
+                              Chip(Together(verdicts)),
+                              count[3] > 0 && count[3] < total ? " so far" : "",
+                              count[0],
+                              total,
+                              count[1],
+                              count[2],
+                              count[3]));
+  }
+  out += Notes(experiment);
+  const std::string shot = Shot(experiment, "side");
+  if (!shot.empty()) out = "<div class=\"intro\"><div>\n" + out + "</div>" + shot + "</div>\n";
+  out += tables;
+  out += Figures(experiment);
+  out += AllMetrics(experiment);
+  std::vector<std::string> commands;
+  for (const ShelfPolicy& policy : data_.shelf) {
+    const auto at = data_.commands.find(RunKey(experiment, policy.path));
+    if (at != data_.commands.end()) commands.push_back(at->second);
+  }
+  out +=
+      commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);
+  return Section(id, title, out);
+}
+
+std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts) {
+  const bool relative = measure.against.has_value();
+  std::vector<HtmlTable::Column> columns = {
+      {"policy"}, {"paper", true}, {"ours", true}, {"difference", true}};
+  if (relative) {
+    const std::string name = EscapeHtml(Label(*measure.against));
+    columns.push_back({"against " + name + ": paper", true});
+    columns.push_back({"against " + name + ": ours", true});
+  }
+  columns.push_back({"verdict"});
+  HtmlTable table(columns);
+  std::vector<double> values;
+  for (const PaperRow& row : measure.rows) values.push_back(row.value);
+  const double scale = CommonScale(values);
+  const auto add = [&](const RowKey& key, const PaperRow* paper) {
+    const Estimate ours = Get(measure.experiment, key, measure.metric);
+    const bool there = !std::isnan(ours.value);
+    std::vector<std::string> cells = {
+        EscapeHtml(Label(key)),
+        paper ? ShowPaper(*paper, "", scale) : "",
+        there ? Show(Divide(ours, scale)) : WhyMissing(key, measure.experiment)};
+    cells.push_back(
+        there && paper && !std::isnan(paper->value) ? ShowChange(ours.value / paper->value) : "");
+    if (relative) {
+      const bool itself = key == *measure.against;
+      const PaperRow* reference = measure.Find(*measure.against);
+      cells.push_back(paper && !itself && !std::isnan(paper->value) && !std::isnan(reference->value)
+                          ? ShowChange(paper->value / reference->value)
+                          : "");
+      cells.push_back(
+          there && !itself
+              ? ShowChange(Ratio(ours, Get(measure.experiment, *measure.against, measure.metric)))
+              : "");
+    }
+    const bool judged =
+        paper && (paper->says != PaperRow::Says::kNothing || !std::isnan(paper->value));
+    if (judged) {
+      verdicts->push_back(VerdictOn(measure, key));
+      cells.push_back(Chip(verdicts->back()));
+    } else {
+      cells.emplace_back("");
+    }
+    table.Row(std::move(cells), there ? "" : "missing");
+  };
+  for (const PaperRow& row : measure.rows) add(row.row, &row);
+  bool more = false;
+  for (const RowKey& key : RowsWith(measure.experiment)) {
+    if (measure.Find(key)) continue;
+    if (!more) table.Group("not in the paper");
+    more = true;
+    add(key, nullptr);
+  }
+  // "1.00·10⁴" without its mantissa
+  const std::string power =
+      scale == 1 ? "" : ShowNumber(scale).substr(std::string("1.00·").size()) + " ";
+  return table.Render(
+      Pretty(measure.where + ": " + measure.label + " [" + power + measure.unit + "]"));
+}
+
+std::string PageWriter::AllMetrics(const std::string& experiment) {
+  const std::vector<RowKey> rows = RowsWith(experiment);
+  if (rows.empty()) return "";
+  std::vector<HtmlTable::Column> columns = {{"metric"}};
+  for (const RowKey& row : rows) columns.push_back({EscapeHtml(Label(row)), true});
+  HtmlTable table(columns);
+  std::vector<std::pair<std::string, std::string>> names;  // name, label with unit
+  for (const RowKey& row : rows) {
+    for (const ExperimentResult* result : Results(experiment, row)) {
+      for (const Metric& metric : result->metrics) {
+        const auto known = std::find_if(
+            names.begin(), names.end(), [&](const auto& n) { return n.first == metric.name; });
+        if (known == names.end()) {
+          names.emplace_back(metric.name,
+                             metric.label + (metric.unit.empty() ? "" : " [" + metric.unit + "]"));
+        }
+      }
+    }
+  }
+  for (const auto& [name, label] : names) {
+    std::vector<std::string> cells = {Pretty(label)};
+    for (const RowKey& row : rows) cells.push_back(Show(Get(experiment, row, name)));
+    table.Row(std::move(cells));
+  }
+  const std::string html = table.Render();
+  return "<details><summary>All " + std::to_string(names.size()) + " metrics</summary>\n" + html +
+         "</details>\n";
+}
+
+std::string PageWriter::Figures(const std::string& experiment) {
+  std::vector<const ExperimentResult*> results;
+  std::vector<std::string> labels;
+  for (const RowKey& row : RowsWith(experiment)) {
+    results.push_back(Results(experiment, row).front());  // one training seed is enough to look at
+    labels.push_back(Label(row));
+  }
+  const plot::Figure figure = FigureOf(results, labels, PlotsApart(experiment));
+  std::string out;
+  for (plot::Panel panel : figure.panels) {
+    // a figure of one policy has no other place for its name
+    if (results.size() == 1) panel.title += ": " + labels.front();
+    const InlineSvg svg = MakeInline(panel, figure_count_++);
+    svg_style_ = svg.style;
+    out += svg.svg;
+  }
+  return out.empty() ? "" : "<div class=\"figs\">\n" + out + "</div>\n";
+}
+
+std::string PageWriter::Notes(const std::string& experiment) {
+  std::string out;
+  for (const RowKey& row : RowsWith(experiment)) {
+    for (const ExperimentResult* result : Results(experiment, row)) {
+      for (const std::string& note : result->notes)
+        out += "<li>" + EscapeHtml(Label(row)) + ": " + Pretty(note) + ".</li>\n";
+    }
+  }
+  for (const ShelfPolicy& policy : data_.shelf) {
+    const auto at = data_.failures.find(RunKey(experiment, policy.path));
+    if (at != data_.failures.end())
+      out += "<li>" + EscapeHtml(policy.name) + " failed: " + EscapeHtml(at->second) + "</li>\n";
+  }
+  std::string settings;
+  for (const RowKey& row : RowsWith(experiment)) {
+    for (const auto& [key, value] : Results(experiment, row).front()->settings)
+      settings += (settings.empty() ? "" : "; ") + Pretty(key + ": " + value);
+    break;
+  }
+  if (!settings.empty()) settings = "<p class=\"note\">Settings: " + settings + ".</p>\n";
+  return (out.empty() ? "" : "<ul class=\"note\">\n" + out + "</ul>\n") + settings;
+}
+
+}  // namespace silc

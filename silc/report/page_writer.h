@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What page*.cc share; nobody else includes it. page.cc is the frame and what looks results up,
+// page_story.cc the first page, page_tables.cc the shelf and one section per experiment,
+// page_questions.cc the six answers.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "silc/report/page.h"
+#include "silc/report/verdict.h"
+
+namespace silc {
+
+class PageWriter {
+ public:
+  explicit PageWriter(const ReportData& data) : data_(data) {}
+  std::string Write();
+
+ private:
+  // ---- looking things up ----
+
+  bool Has(const RowKey& row) const;
+  std::vector<const ExperimentResult*> Results(const std::string& experiment,
+                                               const RowKey& row) const;
+  // over the policies of a row, which differ by their training seed
+  Estimate Get(const std::string& experiment, const RowKey& row, const std::string& metric) const;
+  // rows of the shelf that have a result, in the order a reader expects
+  std::vector<RowKey> RowsWith(const std::string& experiment) const;
+  Verdict VerdictOn(const PaperMeasure& measure, const RowKey& row) const;
+  std::string WhyMissing(const RowKey& row, const std::string& experiment) const;
+
+  // ---- parts ----
+
+  std::string Section(const std::string& id, const std::string& title, const std::string& body);
+  std::string Head() const;
+  std::string Shots() const;
+  std::string Shot(const std::string& experiment, const std::string& style) const;
+  std::string Foot() const;
+
+  // ---- in one page ----
+
+  std::string Story();
+  struct Claim {
+    const char *text, *experiment, *metric;
+    RowKey paper_row, silc_row;
+  };
+  std::string Headline();
+
+  // ---- the shelf ----
+
+  std::string Policies();
+  std::string TableOne();
+
+  // ---- one experiment: its measures, figure, notes, commands ----
+
+  std::string Experiment(const std::string& id,
+                         const std::string& title,
+                         const std::string& experiment,
+                         const std::string& intro);
+  std::string MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts);
+  // every metric of the experiment, for the policies that have it
+  std::string AllMetrics(const std::string& experiment);
+  std::string Figures(const std::string& experiment);
+  std::string Notes(const std::string& experiment);
+  static std::string Rerun(const std::vector<std::string>& commands);
+
+  // ---- six questions ----
+
+  std::string Question(int number, const std::string& question, const std::string& answer);
+  struct Wanted {
+    const char *title, *experiment, *metric;
+  };
+  // a table of metrics (columns) over rows, with "not trained yet" where there is no policy
+  std::string Compare(const std::vector<RowKey>& rows, const std::vector<Wanted>& wanted);
+  // "no policy for this row yet" for those of the rows that have none; "" when all are there
+  std::string Absent(const std::vector<RowKey>& rows) const;
+  std::string Questions();
+
+  // ---- errata and method ----
+
+  std::string Errata();
+  std::string Method();
+
+  const ReportData& data_;
+  std::vector<std::pair<std::string, std::string>> sections_;  // id, title
+  std::string svg_style_;
+  int figure_count_ = 0;
+};
+
+}  // namespace silc
