@@ -27,7 +27,7 @@ struct PenaltyConfig {
   double multiplier_target = 0.01;  // mean violation that is left alone
   double score_reference = 0;       // [1] score of an unbounded policy; 0: the best seen so far
   double bound_start = 1;           // [1] σ allowed at first (silc, silc-paper) …
-  double bound_end = 1;             // [1] … and at last; 1: the budget, less: a margin inside it
+  double bound_end = 1;             // [1] … and at last; 1: the budget M, b < 1: b M (silc)
   double bound_rate = 0.003;        // per iteration, of ln bound, while the task is fulfilled
   double bound_lag = 0.05;          // mean violation above which the bound waits
   double gradient_clip = 1.0;       // norm of the penalty's gradient, clipped apart from PPO's

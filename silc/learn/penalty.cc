@@ -55,6 +55,7 @@ struct Directions {
   Tensor left, right;  // (B, k, n)
 };
 Directions PenalisedDirections(const Tensor& A,
+                               const Tensor& bound,
                                const PenaltyConfig& config,
                                const PenaltyInput& input) {
   const bool all = config.sigmas == "all";
@@ -67,7 +68,7 @@ Directions PenalisedDirections(const Tensor& A,
   } else {
     s = LargestSingular(A);
   }
-  const HingeTerms hinge = HingeOf(s.sigma, config.hinge, BoundOf(input, A));
+  const HingeTerms hinge = HingeOf(s.sigma, config.hinge, bound);
   Directions result;
   result.value = hinge.value.sum(1);
   result.sigma = s.sigma.select(1, 0);
@@ -249,7 +250,7 @@ PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& confi
   const Tensor K = at::where(Wide(result.ok), K_1, at::zeros({}, K_1.options()));
   // (S7a): ‖Pᵀ K Π‖
   const Tensor A = at::matmul(at::matmul(T(input.budget.P), K), input.budget.Pi);
-  const Directions d = PenalisedDirections(A, config, input);
+  const Directions d = PenalisedDirections(A, BoundOf(input, A), config, input);
   // left = P u, right = Π v; p = −α Kp left
   const Tensor p = -at::matmul(d.left, T(input.budget.P)) * gain.view({1, 1, -1});
   const Tensor r = at::matmul(d.right, T(input.budget.Pi));
@@ -307,12 +308,19 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor gain = (kp * alpha).view({1, -1, 1});
   const Tensor K = at::diag(kp) - gain * X;
 
-  // (S7c): A = 2 Pᵀ K P − Π_c; samples left out become A = 0
-  Tensor A = 2 * at::matmul(at::matmul(T(input.budget.P), K), input.budget.P) - input.budget.unit;
-  A = at::where(Wide(result.ok), A, zero);
-  const Directions d = PenalisedDirections(A, config, input);
-  // left = 2 P u, right = P v; p = −N₀ᵀ α Kp left                                         (S9)
-  const Tensor left = 2 * at::matmul(d.left, T(input.budget.P));
+  // (S7c): A = 2 Pᵀ K P − Π_c; samples left out become A = 0. A bound b under 1 is a margin: the
+  // budget is b M then, which asks for less stiffness and for no more of it anywhere.
+  const Tensor bound = BoundOf(input, K);
+  const Tensor scale = 2 / bound.clamp_max(1);
+  const Tensor form = at::matmul(at::matmul(T(input.budget.P), K), input.budget.P);
+  const auto condition = [&](const Tensor& twice) {
+    return at::where(Wide(result.ok), twice - input.budget.unit, zero);
+  };
+  const Directions d =
+      PenalisedDirections(condition(scale * form), bound.clamp_min(1), config, input);
+  if (config.bound_end < 1) result.condition = condition(2 * form);
+  // left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                               (S9)
+  const Tensor left = scale * at::matmul(d.left, T(input.budget.P));
   const Tensor r = at::matmul(d.right, T(input.budget.P));
   const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
   std::vector<Seed> seeds = {{channels.q, r}};
@@ -331,7 +339,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
                            : SingularOf(at::where(Wide(sane), S_a, zero));
     result.loop_norm = s.sigma.select(1, 0);
     // a bound that is still being tightened leaves the loop as much room
-    const Tensor limit = config.action_loop_limit + 0.5 * BoundOf(input, S_a).clamp_min(1).log();
+    const Tensor limit = config.action_loop_limit + 0.5 * bound.clamp_min(1).log();
     const Tensor over = (result.loop_norm - limit).clamp_min(0);
     const Tensor p_a =
         (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
@@ -366,37 +374,38 @@ double PenaltyWeight::Lambda(int iteration) const {
   if (config_.schedule == "ramp") {
     return config_.lambda * std::min(1.0, double(iteration - config_.start + 1) / config_.ramp);
   }
-  if (config_.schedule == "multiplier") return config_.lambda * std::exp(log_multiplier);
+  if (config_.schedule == "multiplier") return config_.lambda * std::exp(state.log_multiplier);
   return config_.lambda;
 }
 
-double PenaltyWeight::Bound() const { return config_.bound_start * std::exp(log_bound); }
+double PenaltyWeight::Bound() const { return config_.bound_start * std::exp(state.log_bound); }
 
 void PenaltyWeight::Follow(double violation, double score) {
   if (!std::isfinite(violation) || !std::isfinite(score)) return;
   const auto smooth = [&](double value, double* mean) {
-    *mean = follows == 0 ? value : *mean + 0.1 * (value - *mean);
+    *mean = state.follows == 0 ? value : *mean + 0.1 * (value - *mean);
   };
-  smooth(score, &smoothed_score);
-  smooth(violation, &smoothed_violation);
-  best_score = follows == 0 ? smoothed_score : std::max(best_score, smoothed_score);
-  ++follows;
-  const double reference = config_.score_reference > 0 ? config_.score_reference : best_score;
+  smooth(score, &state.smoothed_score);
+  smooth(violation, &state.smoothed_violation);
+  state.best_score =
+      state.follows == 0 ? state.smoothed_score : std::max(state.best_score, state.smoothed_score);
+  ++state.follows;
+  const double reference = config_.score_reference > 0 ? config_.score_reference : state.best_score;
   const double floor = config_.multiplier_floor * reference;
-  const bool fulfilled = !(reference > 0 && smoothed_score < floor);
+  const bool fulfilled = !(reference > 0 && state.smoothed_score < floor);
   const double way = std::log(config_.bound_end / config_.bound_start);
   if (!fulfilled) {
-    log_bound -= std::copysign(config_.bound_rate, way);
-  } else if (smoothed_violation <= config_.bound_lag) {
-    log_bound += std::copysign(config_.bound_rate, way);
+    state.log_bound -= std::copysign(config_.bound_rate, way);
+  } else if (state.smoothed_violation <= config_.bound_lag) {
+    state.log_bound += std::copysign(config_.bound_rate, way);
   }
-  log_bound = std::clamp(log_bound, std::min(way, 0.0), std::max(way, 0.0));
+  state.log_bound = std::clamp(state.log_bound, std::min(way, 0.0), std::max(way, 0.0));
   if (config_.schedule != "multiplier") return;
   double drive = (violation - config_.multiplier_target) / config_.multiplier_target;
-  if (!fulfilled) drive = -4 * (1 - smoothed_score / floor);
-  log_multiplier += config_.multiplier_rate * std::clamp(drive, -1.0, 1.0);
+  if (!fulfilled) drive = -4 * (1 - state.smoothed_score / floor);
+  state.log_multiplier += config_.multiplier_rate * std::clamp(drive, -1.0, 1.0);
   // four decades either way: beyond them the weight says nothing any more
-  log_multiplier = std::clamp(log_multiplier, std::log(1e-4), std::log(1e4));
+  state.log_multiplier = std::clamp(state.log_multiplier, std::log(1e-4), std::log(1e4));
 }
 
 }  // namespace silc

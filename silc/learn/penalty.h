@@ -55,7 +55,8 @@ struct PenaltyResult {
   Tensor surrogate;  // scalar on the tape: its gradient is that of `value`
   Tensor value;      // scalar: mean over the samples, off the tape
   Tensor sigma;  // (B) largest σ, or what the method bounds relative to its bound; 1 is the edge
-  Tensor ok;     // (B) bool: samples that took part
+  Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
+  Tensor ok;         // (B) bool: samples that took part
   Tensor loop_norm;  // (B) ‖S_a‖₂ (silc), else undefined
 };
 
@@ -71,7 +72,8 @@ struct PenaltyInput {
   BudgetFactors budget;  // (count)
   Tensor gravity;        // (count, 3, nv) E
   Tensor signs;          // (count, probes, nv) of ±1: random combinations
-  Tensor bound;          // scalar: σ beyond it is penalised; undefined: 1
+  Tensor bound;          // scalar b: σ beyond it is penalised; undefined: 1. (S7c) takes b < 1 as
+                         // a margin: σ of the budget b M beyond 1
 };
 
 /// Σ_actors mean ‖∇_o log π(a|o)‖², at the action taken.                                 (lcp)
@@ -82,7 +84,7 @@ PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& conf
 PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 /// (S7a) on K₁.                                                                   (silc-paper)
 PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config);
-/// (S7c) on K_s, and ‖S_a‖₂ held under its limit.                                       (silc)
+/// (S7c) on K_s, ‖2 PᵀKP/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a‖₂ held under its limit.   (silc)
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 
 /// The one the method names. @pre it has one: not baseline, not sn-lcp.
@@ -113,12 +115,16 @@ class PenaltyWeight {
   /// σ that is let pass now.
   double Bound() const;
 
-  double log_multiplier = 0;  // ln(λ/lambda), state
-  double log_bound = 0;       // ln(bound/bound_start)
-  double smoothed_score = 0;
-  double smoothed_violation = 0;
-  double best_score = 0;
-  int follows = 0;
+  /// As a checkpoint holds it.
+  struct State {
+    double log_multiplier = 0;  // ln(λ/lambda)
+    double smoothed_score = 0;
+    double best_score = 0;
+    double follows = 0;    // iterations
+    double log_bound = 0;  // ln(bound/bound_start)
+    double smoothed_violation = 0;
+  };
+  State state;
 
  private:
   PenaltyConfig config_;

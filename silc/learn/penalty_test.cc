@@ -420,6 +420,43 @@ TEST(PenaltyGradient, SilcAndThePapersUnderAWideBound) {
   }
 }
 
+// A bound b under 1 is the budget b M: the same numbers as with every stiffness of the budget
+// multiplied by b. σ of the budget itself is still there to be reported.
+TEST(PenaltyGradient, ABoundUnderOneIsASmallerBudget) {
+  constexpr double kMargin = 0.8;
+  for (const char* hinge : {"log", "square"}) {
+    World world;
+    world.config.sigmas = "all";
+    world.config.hinge = hinge;
+    world.config.bound_end = kMargin;
+    const Tensor sigma = StaticPenalty(world.Run(), world.config).sigma;
+    world.input.bound = at::full({}, kMargin, at::kDouble);
+    const PenaltyResult held = StaticPenalty(world.Run(), world.config);
+    EXPECT_LT(
+        (LargestSingular(held.condition).sigma.select(1, 0) - sigma).abs().max().item<double>(),
+        1e-6);
+    CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+
+    world.input.bound = Tensor();
+    world.input.budget.P = world.input.budget.P / std::sqrt(kMargin);  // P Pᵀ is M⁻¹
+    const PenaltyResult smaller = StaticPenalty(world.Run(), world.config);
+    EXPECT_NEAR(held.value.item<double>(), smaller.value.item<double>(), 1e-9);
+    EXPECT_LT((held.sigma - smaller.sigma).abs().max().item<double>(), 1e-9);
+  }
+}
+
+// Without stiffness at all, K = 0, no margin is violated: a margin asks for none.
+TEST(PenaltyGradient, AMarginAsksForNoStiffness) {
+  World world;
+  world.config.action_loop_weight = 0;
+  for (const double bound : {1.0, 0.9, 0.5}) {
+    world.input.bound = at::full({}, bound, at::kDouble);
+    PenaltyInput in = world.Run();
+    in.servo.kp = at::full_like(in.servo.kp, 1e-9);  // a servo that holds nothing
+    EXPECT_LT(StaticPenalty(in, world.config).value.item<double>(), 1e-12) << bound;
+  }
+}
+
 // Random combinations estimate the gradient of all singular values without bias.
 TEST(PenaltyGradient, ProbesAverageToTheGradientOfAll) {
   World world;

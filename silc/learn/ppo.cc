@@ -95,9 +95,7 @@ double CoolDown(int iteration, int iterations, int cool_down) {
   return 0.1 + 0.9 * std::max(0, left) / cool_down;
 }
 
-Tensor ClipFactor(const Tensor& gradient, double limit) {
-  return (limit / (gradient.norm() + 1e-6)).clamp_max(1);
-}
+Tensor ClipFactor(const Tensor& norm, double limit) { return (limit / (norm + 1e-6)).clamp_max(1); }
 
 AdamW::AdamW(const Tensor& flat, double weight_decay)
     : m(at::zeros_like(flat)),

@@ -70,8 +70,8 @@ Tensor AdaptedRate(
 /// neighbourhood of what it has learnt. (P13)
 double CoolDown(int iteration, int iterations, int cool_down);
 
-/// Factor ≤ 1 that brings a gradient's norm to `limit`.                                   (P9)
-Tensor ClipFactor(const Tensor& gradient, double limit);
+/// Factor ≤ 1 that brings a gradient of this norm to `limit`.                             (P9)
+Tensor ClipFactor(const Tensor& norm, double limit);
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019) on one parameter vector:
 ///

@@ -93,8 +93,8 @@ TEST(CoolDown, FallsToATenthAtTheEnd) {
 }
 
 TEST(ClipFactor, BringsTheNormToTheLimit) {
-  EXPECT_NEAR(ClipFactor(T({3, 4}), 1).item<double>(), 0.2, 1e-6);
-  EXPECT_DOUBLE_EQ(ClipFactor(T({0.3, 0.4}), 1).item<double>(), 1);
+  EXPECT_NEAR(ClipFactor(T({3, 4}).norm(), 1).item<double>(), 0.2, 1e-6);
+  EXPECT_DOUBLE_EQ(ClipFactor(T({0.3, 0.4}).norm(), 1).item<double>(), 1);
 }
 
 // (P8) by hand. At t = 1, m̂ = g and v̂ = g²: the step is η sign(g) after the decay. At t = 2 with

@@ -44,7 +44,9 @@ void Trainer::Impl::ReportPenalty(const std::vector<ChunkResult>& results,
   for (const ChunkResult& r : results) {
     if (!r.sigma.defined()) continue;
     violation += r.penalty_value.item<double>();
-    sigmas.push_back(r.sigma);
+    // the budget's own σ is worked out here, once an iteration, where a step sees that of a margin
+    sigmas.push_back(r.condition.defined() ? LargestSingular(r.condition).sigma.select(1, 0)
+                                           : r.sigma);
     oks.push_back(r.ok);
     if (r.mode.defined()) modes.push_back(r.mode);
     if (r.loop_norm.defined()) loops.push_back(r.loop_norm);

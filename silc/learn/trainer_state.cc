@@ -97,13 +97,7 @@ Blobs Trainer::Save() const {
     for (const auto& [name, t] : StateOf(agent.normaliser, agent.name)) blobs[name] = BytesOf(t);
   }
   for (const auto& [name, t] : impl.InputState()) blobs[name] = BytesOf(t);
-  const double state[] = {impl.weight.log_multiplier,
-                          impl.weight.smoothed_score,
-                          impl.weight.best_score,
-                          double(impl.weight.follows),
-                          impl.weight.log_bound,
-                          impl.weight.smoothed_violation};
-  blobs["penalty"] = {reinterpret_cast<const char*>(state), sizeof(state)};
+  blobs["penalty"] = {reinterpret_cast<const char*>(&impl.weight.state), sizeof(impl.weight.state)};
   // the observation the next rollout begins with, and all that makes the ones after it
   if (!impl.config.checkpoint_env) return blobs;
   blobs["env"] = impl.env->SaveState();
@@ -124,15 +118,9 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
     if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
     return found->second;
   };
-  double state[6];
+  auto& state = impl.weight.state;
   if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
-  std::memcpy(state, blob("penalty").data(), sizeof(state));
-  impl.weight.log_multiplier = state[0];
-  impl.weight.smoothed_score = state[1];
-  impl.weight.best_score = state[2];
-  impl.weight.follows = static_cast<int>(state[3]);
-  impl.weight.log_bound = state[4];
-  impl.weight.smoothed_violation = state[5];
+  std::memcpy(&state, blob("penalty").data(), sizeof(state));
   impl.iteration = std::atoi(blob("iteration").c_str());
   // saved without its environment: all episodes start over
   if (!blobs.contains("env")) return;

@@ -162,6 +162,7 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
     result.penalty = split(pressure.lambda * (weight_of_chunk * penalty.surrogate), true, false);
   result.penalty_value = weight_of_chunk * penalty.value;
   result.sigma = penalty.sigma;
+  result.condition = penalty.condition;
   result.ok = penalty.ok;
   result.loop_norm = penalty.loop_norm;
   result.mode = batch.mode[chunk];
@@ -195,16 +196,17 @@ void Trainer::Impl::Step(const std::vector<ChunkResult>& results) {
                                  config.max_rate));
     Tensor actor = sum(&ChunkResult::actor, k);
     agent.task_norm.copy_(actor.norm());
-    actor = actor * ClipFactor(actor, config.gradient_clip);
+    actor = actor * ClipFactor(agent.task_norm, config.gradient_clip);
     const Tensor penalty = sum(&ChunkResult::penalty, k);
     // clipped apart: a strong penalty must not drown the task, nor a strong task the penalty
     if (penalty.defined()) {
       agent.penalty_norm.copy_(penalty.norm());
-      agent.penalty_gradient.copy_(penalty * ClipFactor(penalty, config.penalty.gradient_clip));
+      agent.penalty_gradient.copy_(penalty *
+                                   ClipFactor(agent.penalty_norm, config.penalty.gradient_clip));
     }
     if (has_penalty) actor = actor + agent.penalty_gradient;
     Tensor critic = sum(&ChunkResult::critic, k);
-    critic = critic * ClipFactor(critic, config.gradient_clip);
+    critic = critic * ClipFactor(critic.norm(), config.gradient_clip);
     agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
     agent.critic_adam.Step(
         agent.critic.flat, critic, config.critic_rate > 0 ? agent.critic_rate : agent.rate);
