@@ -37,7 +37,7 @@ struct PenaltyConfig {
   std::string sigmas = "largest";   // largest, all
   int probes = 0;                   // all: random combinations of singular vectors; 0: every one
   std::string spectral = "eigen";   // eigen, power
-  double action_loop_limit = 0.9;   // [1] ‖S_a‖₂ above this is penalised (silc)
+  double action_loop_limit = 0.9;   // [1] ‖S_a + S_τ Kp α‖₂ above this is penalised (silc)
   double action_loop_weight = 0.1;  // [1] relative to the stiffness term
   double loop_gain_limit = 100;     // [1] entries of (I−S_a)⁻¹ beyond this: sample left out
   bool torque_channel = true;       // (S3) with S_τ where the policy sees torque

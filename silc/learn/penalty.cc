@@ -32,6 +32,27 @@ Tensor SolveLower(const Tensor& L, const Tensor& B) {
   return at::linalg_solve_triangular(L, B, /*upper=*/false);
 }
 
+// H of (S6p) for a batch, from Rᵀ (B, m, m): twin of the one in silc/stiffness/budget.h
+Tensor PerPointCompliance(const Tensor& R_T, const std::vector<double>& K_x, double b, Tensor* ok) {
+  const std::int64_t B = R_T.size(0), m = R_T.size(1);
+  const Tensor eye = Eye(R_T);
+  const Tensor d2 = kStackDamping * kStackDamping / double(m) * R_T.square().sum({1, 2}, true);
+  const Tensor damped = SafeCholesky(at::matmul(T(R_T), R_T) + d2 * eye, ok);
+  const Tensor X = SolveLower(damped, eye.expand({B, m, m}));
+  Tensor H = d2 / b * at::matmul(T(X), X);
+  for (std::int64_t i = 0; i < m; i += 3) {
+    // Y = K_i^{−1/2} (R_iᵀ R_i)⁻¹ R_iᵀ
+    const Tensor rows = R_T.narrow(1, i, 3);
+    const Tensor L = SafeCholesky(at::matmul(rows, T(rows)), ok);
+    const Tensor solved = at::linalg_solve_triangular(T(L), SolveLower(L, rows), /*upper=*/true);
+    const std::vector<double> K_i(K_x.begin() + i, K_x.begin() + i + 3);
+    const Tensor Y =
+        at::tensor(K_i, at::kDouble).to(R_T.options()).rsqrt().view({1, 3, 1}) * solved;
+    H = H + at::matmul(T(Y), Y);
+  }
+  return H;
+}
+
 struct HingeTerms {
   Tensor value, slope;
 };
@@ -148,13 +169,18 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     gram = at::where(Wide(flies), at::eye(m, options), gram);
     const Tensor R_T = SafeCholesky(gram, &result.ok);  // Rᵀ
     const Tensor Q_T = SolveLower(R_T, J);              // (B, m, n)
-    const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
-    const Tensor A = at::matmul(T(R_T), K * R_T);
-    const Tensor L_A = SafeCholesky(A, &result.ok);
-    // b^{−1/2} (Π_c − Q Qᵀ) + Q L_A⁻ᵀ Qᵀ
-    const Tensor middle =
-        T(SolveLower(L_A, at::eye(m, options).expand({B, m, m}))) - root_b * at::eye(m, options);
-    P = P + at::matmul(at::matmul(T(Q_T), middle), Q_T);
+    Tensor F;                                           // F Fᵀ = H
+    if (m == 3) {
+      // one point, (S6): H⁻¹ = A = R K_x Rᵀ
+      const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
+      const Tensor A = at::matmul(T(R_T), K * R_T);
+      const Tensor L_A = SafeCholesky(A, &result.ok);
+      F = T(SolveLower(L_A, at::eye(m, options).expand({B, m, m})));
+    } else {
+      F = SafeCholesky(PerPointCompliance(R_T, K_x, spec.null_stiffness, &result.ok), &result.ok);
+    }
+    // b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ
+    P = P + at::matmul(at::matmul(T(Q_T), F - root_b * at::eye(m, options)), Q_T);
   }
   P = scale.view({1, n, 1}) * P;
   result.unit = Pi_c.to(type);
@@ -331,19 +357,24 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 
-  // the action loop, also of samples left out: it is what brings them back
-  if (S_a.defined()) {
-    const Tensor sane = at::isfinite(S_a).all(2).all(1);
-    const Singular s = config.spectral == "power"
-                           ? LargestSingular(at::where(Wide(sane), S_a, zero))
-                           : SingularOf(at::where(Wide(sane), S_a, zero));
+  // the action loop, also of samples left out: it is what brings them back. Slow modes, those near
+  // z = 1 on which a trained policy's loop comes to be unstable, are those of the sum over frames,
+  // torque included: S_a alone may be small and the loop unstable through the torque it makes.
+  if (S_a.defined() || torque) {
+    const Tensor feedback = eye - loop;  // S_a + S_τ Kp α
+    const Tensor sane = at::where(Wide(at::isfinite(feedback).all(2).all(1)), feedback, zero);
+    const Singular s = config.spectral == "power" ? LargestSingular(sane) : SingularOf(sane);
     result.loop_norm = s.sigma.select(1, 0);
     // a bound that is still being tightened leaves the loop as much room
     const Tensor limit = config.action_loop_limit + 0.5 * bound.clamp_min(1).log();
     const Tensor over = (result.loop_norm - limit).clamp_min(0);
     const Tensor p_a =
         (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
-    result.surrogate = result.surrogate + Dot(input, p_a, {{channels.a, s.v.narrow(1, 0, 1)}});
+    const Tensor v = s.v.narrow(1, 0, 1);
+    std::vector<Seed> loop_seeds;
+    if (S_a.defined()) loop_seeds.push_back({channels.a, v});
+    if (torque) loop_seeds.push_back({channels.tau, v * (kp * alpha)});
+    result.surrogate = result.surrogate + Dot(input, p_a, loop_seeds);
     result.value = result.value + config.action_loop_weight * over.square().mean();
   }
   return result;

@@ -14,7 +14,7 @@
 /// by sample; gradients are those of the mean over the samples.
 namespace silc {
 
-/// What (S5) leaves of a batch of moments; (S6) is made of it. Any float type.
+/// What (S5) leaves of a batch of moments; the budget is made of it. Any float type.
 struct ContactBatch {
   Tensor mode;     // (B) uint8    ContactMode
   Tensor com;      // (B, 3, nv)   contact-consistent [m/rad]
@@ -25,13 +25,18 @@ struct ContactBatch {
 
 /// The budget of every sample as factors that need no reduced coordinates:
 ///
-///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                           (S6)
+///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                    (S6), (S6p)
 ///
 /// so that (S7c) is ‖2 Pᵀ K P − Π_c‖ and (S7a) is ‖Pᵀ K Π‖, n × n in every contact mode: directions
 /// that the closed chain forbids give σ = 0.
 ///
-/// With Ŵ = W^{1/2}, Π_c the projector off the rows of J_c Ŵ⁻¹, (J Ŵ⁻¹ Π_c)ᵀ = Q R and
-/// A = R K_x Rᵀ = L_A L_Aᵀ:   P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q L_A⁻ᵀ Qᵀ ].
+/// With Ŵ = W^{1/2}, Π_c the projector off the rows of J_c Ŵ⁻¹ and (J Ŵ⁻¹ Π_c)ᵀ = Q R:
+///
+///     P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ ],   F Fᵀ = H
+///
+/// H = (R K_x Rᵀ)⁻¹ of one point, PerPointCompliance() of several. Q comes from a Cholesky factor
+/// of the whole stack: a sample whose stack has lost rank is left out, though (S6p) itself would
+/// bear it.
 struct BudgetFactors {
   Tensor P;     // (B, nv, nv)   [(rad/N·m)^½]
   Tensor Pi;    // (B, nv, nv)
@@ -57,7 +62,7 @@ struct PenaltyResult {
   Tensor sigma;  // (B) largest σ, or what the method bounds relative to its bound; 1 is the edge
   Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
   Tensor ok;         // (B) bool: samples that took part
-  Tensor loop_norm;  // (B) ‖S_a‖₂ (silc), else undefined
+  Tensor loop_norm;  // (B) ‖S_a + S_τ Kp α‖₂ (silc), else undefined
 };
 
 /// What the methods look at. Members a method does not need may be undefined.
@@ -84,7 +89,8 @@ PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& conf
 PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 /// (S7a) on K₁.                                                                   (silc-paper)
 PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config);
-/// (S7c) on K_s, ‖2 PᵀKP/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a‖₂ held under its limit.   (silc)
+/// (S7c) on K_s, ‖2 PᵀKP/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under its
+/// limit.                                                                             (silc)
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 
 /// The one the method names. @pre it has one: not baseline, not sn-lcp.

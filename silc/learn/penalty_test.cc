@@ -207,29 +207,39 @@ double ShareLeft(World* world,
   return value / start;
 }
 
-// (S6): the factors are the reduced budget of silc/stiffness, in every contact mode and weight.
+// (S6), (S6p): the factors are the reduced budget of silc/stiffness, in every contact mode and
+// weight, whichever points are named.
 TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
-  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
-    World world(weight);
+  for (int trial = 0; trial < 16; ++trial) {
+    const int named = trial / 2;  // bits: centre of mass, left hand, right hand
+    World world(trial % 2 == 0 ? NullWeight::kIdentity : NullWeight::kServo);
+    BudgetSpec spec = world.spec;
+    spec.hand[0] = Eigen::Vector3d(1000, 900, 800);
+    if (!(named & 1)) spec.com.reset();
+    if (!(named & 2)) spec.hand[0].reset();
+    if (!(named & 4)) spec.hand[1].reset();
+    const BudgetFactors budget =
+        MakeBudgetFactors(spec, world.input.servo.kp, world.batch, at::kDouble);
     for (int i = 0; i < kBatch; ++i) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", sample " << i);
       ReducedBudget reduced;
-      ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, world.contact[i], &reduced),
+      ASSERT_EQ(ComputeReducedBudget(spec, world.servo, world.contact[i], &reduced),
                 StiffnessStatus::kOk);
       const bool closed = world.contact[i].closed;
       const MatrixXd N =
           closed ? MatrixXd(world.contact[i].N) : MatrixXd::Identity(kJoints, kJoints);
       const MatrixXd expected = N * MatrixXd(reduced.M).inverse() * N.transpose();
-      const MatrixXd P = ToEigen(world.input.budget.P[i]);
+      const MatrixXd P = ToEigen(budget.P[i]);
       // Jacobians with a condition of some hundred, squared in both ways
-      EXPECT_LT((P * P.transpose() - expected).norm(), 1e-9 * expected.norm()) << i;
+      EXPECT_LT((P * P.transpose() - expected).norm(), 1e-9 * expected.norm());
       const MatrixXd Pi = N * (N.transpose() * N).inverse() * N.transpose();
-      EXPECT_LT((ToEigen(world.input.budget.Pi[i]) - Pi).norm(), 1e-9) << i;
+      EXPECT_LT((ToEigen(budget.Pi[i]) - Pi).norm(), 1e-9);
       // the projector on the rows of P: on a closed chain, nothing in the forbidden directions
-      const MatrixXd unit = ToEigen(world.input.budget.unit[i]);
-      EXPECT_LT((P * unit - P).norm(), 1e-9 * P.norm()) << i;
-      EXPECT_LT((unit * unit - unit).norm() + (unit - unit.transpose()).norm(), 1e-9) << i;
-      EXPECT_NEAR(unit.trace(), static_cast<double>(N.cols()), 1e-9) << i;
-      EXPECT_TRUE(world.input.budget.ok[i].item<bool>());
+      const MatrixXd unit = ToEigen(budget.unit[i]);
+      EXPECT_LT((P * unit - P).norm(), 1e-9 * P.norm());
+      EXPECT_LT((unit * unit - unit).norm() + (unit - unit.transpose()).norm(), 1e-9);
+      EXPECT_NEAR(unit.trace(), static_cast<double>(N.cols()), 1e-9);
+      EXPECT_TRUE(budget.ok[i].item<bool>());
     }
   }
 }
@@ -242,6 +252,28 @@ TEST(BudgetFactors, MarksASampleThatLostRank) {
   EXPECT_FALSE(factors.ok[1].item<bool>());
   EXPECT_EQ(factors.ok.sum().item<int>(), kBatch - 1);
   EXPECT_TRUE(at::isfinite(factors.P).all().item<bool>());
+}
+
+// Points that move as one: the stack is gone, and the sample with it; nearly so, it takes part.
+TEST(BudgetFactors, KeepsASampleWhoseStackIsOnlyWeak) {
+  World world;
+  const Tensor other = world.batch.hand[1][1].clone();
+  for (const double apart : {0.0, 1e-3}) {  // of the hand from the centre of mass
+    world.batch.hand[1][1].copy_(world.batch.com[1] + apart * other);
+    const BudgetFactors factors =
+        MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
+    EXPECT_EQ(factors.ok[1].item<bool>(), apart > 0);
+    EXPECT_EQ(factors.ok.sum().item<int>(), apart > 0 ? kBatch : kBatch - 1);
+    if (apart == 0) continue;
+    ContactKinematics contact = world.contact[1];
+    contact.hand[1] = ToEigen(world.batch.hand[1][1]);
+    ReducedBudget reduced;
+    ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, contact, &reduced),
+              StiffnessStatus::kOk);
+    const MatrixXd expected = MatrixXd(reduced.M).inverse(), P = ToEigen(factors.P[1]);
+    // Q comes from a gram with a condition of some 1e8
+    EXPECT_LT((P * P.transpose() - expected).norm(), 1e-7 * expected.norm());
+  }
 }
 
 // The first sample of an episode: nothing is known of its contacts, whatever the budget looks at.
@@ -364,6 +396,31 @@ TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
     EXPECT_NEAR(StaticPenalty(world.Run(), config).value.item<double>() / all, 1, 1e-9);
     EXPECT_GT(all, largest);
   }
+}
+
+// The loop that is bounded is the whole one: actions seen, and actions felt through their torque.
+TEST(PenaltyValue, TheActionLoopCountsTheTorqueItMakes) {
+  World world;
+  world.config.action_loop_limit = 0.05;
+  const auto value = [&](double weight) {
+    world.config.action_loop_weight = weight;
+    return StaticPenalty(world.Run(), world.config);
+  };
+  double expected = 0, without_torque = 0;
+  const PenaltyResult with = value(1);
+  for (int i = 0; i < kBatch; ++i) {
+    const MatrixXd S_a = world.Jacobian(world.input.channels.a, i);
+    const Eigen::VectorXd felt = world.servo.kp.cwiseProduct(world.servo.alpha);
+    const MatrixXd loop = S_a + world.Jacobian(world.input.channels.tau, i) * felt.asDiagonal();
+    const double norm = Eigen::JacobiSVD<MatrixXd>(loop).singularValues()[0];
+    EXPECT_NEAR(with.loop_norm[i].item<double>(), norm, 1e-9);
+    expected += std::pow(std::max(0.0, norm - 0.05), 2) / kBatch;
+    without_torque +=
+        std::pow(std::max(0.0, Eigen::JacobiSVD<MatrixXd>(S_a).singularValues()[0] - 0.05), 2) /
+        kBatch;
+  }
+  EXPECT_NEAR(with.value.item<double>() - value(0).value.item<double>(), expected, 1e-9 * expected);
+  EXPECT_GT(std::abs(expected - without_torque), 1e-3 * expected);
 }
 
 // ---- gradients ----

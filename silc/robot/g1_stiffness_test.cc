@@ -78,6 +78,23 @@ class G1Stiffness : public ::testing::Test {
     rhs.topRows(nv + 6) = J.transpose();
     return J * kkt.fullPivLu().solve(rhs).topRows(nv + 6);
   }
+  // W = I in the coordinates of the contact
+  MatrixXd Weight(const ContactKinematics& contact) const {
+    const int nv = robot_.num_joints();
+    return contact.closed ? MatrixXd(contact.N.transpose() * contact.N)
+                          : MatrixXd::Identity(nv, nv);
+  }
+  // (S6) of all rows of a spec; `budget` gets them, and the M that the spec stands for
+  JointMatrix Stacked(const BudgetSpec& spec,
+                      const ContactKinematics& contact,
+                      ReducedBudget* budget) const {
+    EXPECT_EQ(ComputeReducedBudget(spec, servo_, contact, budget), StiffnessStatus::kOk);
+    const MatrixXd K_x = budget->K_x.asDiagonal();
+    JointMatrix M;
+    EXPECT_EQ(JointBudget(budget->J, K_x, Weight(contact), spec.null_stiffness, &M),
+              StiffnessStatus::kOk);
+    return M;
+  }
   double ComAboveAnkle() const {  // [m]
     const int ankle = mj_name2id(robot_.model(), mjOBJ_BODY, "left_ankle_pitch_link");
     return ComPosition(robot_, *data_).z() - data_->xpos[3 * ankle + 2];
@@ -387,15 +404,75 @@ TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
   EXPECT_NEAR(budget.M(ankle, ankle) / 147, 1, 0.02);
 }
 
-// A budget of three tasks on the robot keeps its nine marginals, both feet down.
+// (S6) of three stacked tasks on the robot keeps its nine marginals, both feet down.
 TEST_F(G1Stiffness, HandsAndCenterOfMassTogetherKeepTheirSpecs) {
   for (int mode : {3, 4}) {
     for (ContactMode support : kSupports) {
       ReducedBudget budget;
-      ASSERT_EQ(ComputeReducedBudget(PaperModes()[mode].spec, servo_, Contact(support), &budget),
-                StiffnessStatus::kOk);
-      const MatrixXd C = budget.J * MatrixXd(budget.M).inverse() * budget.J.transpose();
+      const JointMatrix M = Stacked(PaperModes()[mode].spec, Contact(support), &budget);
+      const MatrixXd C = budget.J * MatrixXd(M).inverse() * budget.J.transpose();
       for (int i = 0; i < 9; ++i) EXPECT_NEAR(1 / C(i, i) / budget.K_x[i], 1, 1e-6);
+    }
+  }
+}
+
+// Why several points take (S6p). The nine rows of centre of mass and hands are nearly dependent
+// with both feet down: arms, hips and waist have a motion that hardly moves any of the three, and
+// (S6) holds it to a fraction of the null space's stiffness, though each point alone asks for
+// nothing of the kind.
+TEST_F(G1Stiffness, HandsAreBoundedPointByPoint) {
+  for (int mode : {3, 4}) {
+    const NamedBudget& named = PaperModes()[mode];
+    for (ContactMode support : kSupports) {
+      SCOPED_TRACE(testing::Message() << named.name << " " << Name(support));
+      const ContactKinematics contact = Contact(support);
+      ReducedBudget budget;
+      const JointMatrix stacked = Stacked(named.spec, contact, &budget);
+      const auto smallest = [](const MatrixXd& M) {
+        return Eigen::SelfAdjointEigenSolver<MatrixXd>(M).eigenvalues()[0];
+      };
+      // what each point alone leaves at least: its own (S6)
+      double alone = HUGE_VAL;
+      for (int i = 0; i < 9; i += 3) {
+        const MatrixXd J_i = budget.J.middleRows<3>(i);
+        const MatrixXd K_i = budget.K_x.segment<3>(i).asDiagonal();
+        JointMatrix M;
+        ASSERT_EQ(JointBudget(J_i, K_i, Weight(contact), named.spec.null_stiffness, &M),
+                  StiffnessStatus::kOk);
+        alone = std::min(alone, smallest(M));
+      }
+      const MatrixXd singular = Eigen::JacobiSVD<MatrixXd>(budget.J).singularValues();
+      const MatrixXd K_z = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
+      double servo_stacked = 0, servo = 0;
+      ASSERT_EQ(WorstEigenvalue(K_z, stacked, &servo_stacked), StiffnessStatus::kOk);
+      ASSERT_EQ(WorstEigenvalue(K_z, budget.M, &servo), StiffnessStatus::kOk);
+      const MatrixXd C = budget.J * MatrixXd(budget.M).inverse() * budget.J.transpose();
+      std::printf(
+          "[ figures  ] %s, %s: stack %.3f to %.2f m/rad; smallest of M %.2f stacked, %.2f per "
+          "point, %.2f one point alone N·m/rad; servo over budget %.0f stacked, %.1f per point\n",
+          named.name,
+          Name(support),
+          singular(8),
+          singular(0),
+          smallest(stacked),
+          smallest(budget.M),
+          alone,
+          servo_stacked,
+          servo);
+      std::printf("[ figures  ]   allowed 1/C_ii");
+      for (int i = 0; i < 9; ++i) std::printf(" %.0f", 1 / C(i, i));
+      std::printf(" N/m\n");
+      // sound: every point at least as soft as its spec
+      for (int i = 0; i < 9; i += 3) {
+        const MatrixXd root = budget.K_x.segment<3>(i).cwiseSqrt().asDiagonal();
+        EXPECT_GT(smallest(root * C.block<3, 3>(i, i) * root), 1 - 1e-6);
+      }
+      if (support == ContactMode::kDoubleSupport) {
+        EXPECT_LT(smallest(stacked), 0.1 * alone);
+        // three points and the null space, each with a compliance of 1/alone at most
+        EXPECT_GT(smallest(budget.M), 0.25 * alone);
+        EXPECT_LT(servo, 0.2 * servo_stacked);
+      }
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -13,6 +15,10 @@ namespace {
 
 // a matrix that is not symmetric to this, relative to its largest entry, is a slip and not rounding
 constexpr double kSymmetryTolerance = 1e-9;
+
+// n × m: a transposed task Jacobian
+using TallMatrix =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows>;
 
 bool IsSymmetric(const ConstMatrix& A) {
   if (A.rows() != A.cols()) return false;
@@ -90,8 +96,7 @@ StiffnessStatus JointBudget(
   }
 
   // Λ = (J W⁻¹ Jᵀ)⁻¹: the task stiffness of W itself
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kMaxDofs, kMaxTaskRows> Y =
-      J.transpose();
+  TallMatrix Y = J.transpose();
   W_factor.matrixL().solveInPlace(Y);
   const TaskMatrix inverse_lambda = Y.transpose() * Y;
   const TaskMatrix identity = TaskMatrix::Identity(m, m);
@@ -101,6 +106,81 @@ StiffnessStatus JointBudget(
   middle = (0.5 * (middle + middle.transpose())).eval();
   const TaskJacobian F = middle * J;
   M->noalias() += J.transpose() * F;
+  return StiffnessStatus::kOk;
+}
+
+StiffnessStatus PerPointCompliance(const ConstMatrix& R,
+                                   const ConstMatrix& K_x,
+                                   double b,
+                                   TaskMatrix* H) {
+  const int r = static_cast<int>(R.rows()), m = static_cast<int>(R.cols());
+  SILC_CHECK(m > 0 && m % 3 == 0 && K_x.rows() == m && K_x.cols() == m);
+  SILC_CHECK(r <= m && m <= kMaxTaskRows);
+  // what no point sees clearly is null space
+  const double d2 = kStackDamping * kStackDamping * R.squaredNorm() / m;
+  TaskMatrix damped = R * R.transpose();
+  damped.diagonal().array() += d2;
+  const TaskMatrix identity = TaskMatrix::Identity(r, r);
+  *H = (d2 / b) * damped.llt().solve(identity);
+  // each point on its own
+  for (int i = 0; i < m; i += 3) {
+    Eigen::Matrix<double, 3, Eigen::Dynamic, Eigen::ColMajor, 3, kMaxTaskRows> Y =
+        R.middleCols<3>(i).transpose();
+    const Eigen::Matrix3d gram = Y * Y.transpose(), K_i = K_x.block<3, 3>(i, i);
+    const Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d> singular(gram, Eigen::EigenvaluesOnly);
+    if (!(singular.eigenvalues()[0] >
+          kRankTolerance * kRankTolerance * singular.eigenvalues()[2])) {
+      return StiffnessStatus::kRankDeficientJacobian;
+    }
+    const Eigen::LLT<Eigen::Matrix3d> K_factor(K_i);
+    if (K_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+    // Y = L_i⁻¹ (R_iᵀ R_i)⁻¹ R_iᵀ, K_i = L_i L_iᵀ
+    gram.llt().solveInPlace(Y);
+    K_factor.matrixL().solveInPlace(Y);
+    H->noalias() += Y.transpose() * Y;
+  }
+  *H = (0.5 * (*H + H->transpose())).eval();
+  return StiffnessStatus::kOk;
+}
+
+StiffnessStatus PerPointBudget(
+    const ConstMatrix& J, const ConstMatrix& K_x, const ConstMatrix& W, double b, JointMatrix* M) {
+  const int m = static_cast<int>(J.rows()), n = static_cast<int>(W.rows());
+  SILC_CHECK(W.cols() == n && K_x.rows() == m && K_x.cols() == m && (m == 0 || J.cols() == n));
+  SILC_CHECK(n <= kMaxDofs && m <= kMaxTaskRows && m % 3 == 0);
+  if (!J.allFinite() || !K_x.allFinite() || !W.allFinite() || !std::isfinite(b)) {
+    return StiffnessStatus::kNotFinite;
+  }
+  for (int j = 0; j < m; ++j) {
+    for (int i = 0; i < m; ++i) SILC_CHECK(i / 3 == j / 3 || K_x(i, j) == 0);
+  }
+  if (!(b > 0) || !IsSymmetric(W) || !IsSymmetric(K_x)) return StiffnessStatus::kBudgetNotPositive;
+  const Eigen::LLT<JointMatrix> W_factor(W);
+  if (W_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+  *M = b * W;
+  if (m == 0) return StiffnessStatus::kOk;
+
+  // coordinates where W = I: Ĵᵀ = L_W⁻¹ Jᵀ = Q R; Q is orthonormal also where the stack has lost
+  // rank
+  const int r = std::min(m, n);
+  TallMatrix Y = J.transpose();
+  W_factor.matrixL().solveInPlace(Y);
+  const Eigen::HouseholderQR<TallMatrix> qr(Y);
+  const TaskMatrix R = qr.matrixQR().topRows(r).triangularView<Eigen::Upper>();
+  TaskMatrix H;
+  const StiffnessStatus status = PerPointCompliance(R, K_x, b, &H);
+  if (status != StiffnessStatus::kOk) return status;
+  // (S6p): M = b W + L_W Q (H⁻¹ − b I) Qᵀ L_Wᵀ
+  const TaskMatrix identity = TaskMatrix::Identity(r, r);
+  TaskMatrix middle = H.llt().solve(identity);
+  middle = (0.5 * (middle + middle.transpose())).eval();
+  middle.diagonal().array() -= b;
+  TallMatrix Q = TallMatrix::Identity(n, r);
+  Q.applyOnTheLeft(qr.householderQ());
+  const TallMatrix LQ = W_factor.matrixL() * Q;
+  const TallMatrix F = LQ * middle;
+  M->noalias() += F * LQ.transpose();
+  *M = (0.5 * (*M + M->transpose())).eval();
   return StiffnessStatus::kOk;
 }
 
@@ -120,8 +200,7 @@ StiffnessStatus ShapeAndScaleBudget(const ConstMatrix& J,
     return StiffnessStatus::kBudgetNotPositive;
   }
   // L_xᵀ J C₀ Jᵀ L_x = Yᵀ Y with Y = L₀⁻¹ Jᵀ L_x
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kMaxDofs, kMaxTaskRows> Y =
-      J.transpose() * TaskMatrix(K_x_factor.matrixL());
+  TallMatrix Y = J.transpose() * TaskMatrix(K_x_factor.matrixL());
   B_factor.matrixL().solveInPlace(Y);
   const TaskMatrix gram = Y.transpose() * Y;
   const Eigen::SelfAdjointEigenSolver<TaskMatrix> solver(gram, Eigen::EigenvaluesOnly);
@@ -182,7 +261,9 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
     W = weight.asDiagonal();
   }
   const TaskMatrix K_x = out->K_x.asDiagonal();
-  return JointBudget(out->J, K_x, W, spec.null_stiffness, &out->M);
+  // one point keeps its bound exactly
+  return m > 3 ? PerPointBudget(out->J, K_x, W, spec.null_stiffness, &out->M)
+               : JointBudget(out->J, K_x, W, spec.null_stiffness, &out->M);
 }
 
 }  // namespace silc

@@ -186,7 +186,7 @@ void StiffnessObserver::ObserveTasks() {
   }
 }
 
-// (S6) as L⁻¹ = b^{−1/2} I + Q Z Qᵀ; see the header
+// (S6) or (S6p) as L⁻¹ = b^{−1/2} I + Q Z Qᵀ; see the header
 StiffnessStatus StiffnessObserver::PrepareBudget() {
   const double s = 1 / std::sqrt(options_.budget.null_stiffness);
   const int nz = static_cast<int>(J_z_.cols());
@@ -202,25 +202,40 @@ StiffnessStatus StiffnessObserver::PrepareBudget() {
   stack(options_.budget.com, 0);
   stack(options_.budget.hand[0], 1);
   stack(options_.budget.hand[1], 2);
-  Q_.resize(nz, m);
-  Z_.resize(m, m);
+  const int r = std::min(m, nz);
+  Q_.resize(nz, r);
+  Z_.resize(r, r);
   if (m == 0) return StiffnessStatus::kOk;
 
-  if (m > nz) return StiffnessStatus::kRankDeficientJacobian;
+  const bool per_point = m > 3;
   const TallMatrix J_T_used = J_T.leftCols(m);
-  const TaskMatrix gram = J_T_used.transpose() * J_T_used;
-  if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance)) {
-    return StiffnessStatus::kRankDeficientJacobian;
+  if (!per_point) {
+    if (m > nz) return StiffnessStatus::kRankDeficientJacobian;
+    const TaskMatrix gram = J_T_used.transpose() * J_T_used;
+    if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance)) {
+      return StiffnessStatus::kRankDeficientJacobian;
+    }
   }
   const Eigen::HouseholderQR<TallMatrix> qr(J_T_used);
-  Q_.setIdentity(nz, m);
+  Q_.setIdentity(nz, r);
   Q_.applyOnTheLeft(qr.householderQ());
-  const TaskMatrix R = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
-  const TaskMatrix A = R * K_x.head(m).asDiagonal() * R.transpose();
-  const Eigen::LLT<TaskMatrix> factor(A);
-  if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-  Z_.setIdentity(m, m);
-  factor.matrixL().solveInPlace(Z_);
+  const TaskMatrix R = qr.matrixQR().topRows(r).triangularView<Eigen::Upper>();
+  if (per_point) {
+    const TaskMatrix K_blocks = K_x.head(m).asDiagonal();
+    TaskMatrix H;
+    const StiffnessStatus status =
+        PerPointCompliance(R, K_blocks, options_.budget.null_stiffness, &H);
+    if (status != StiffnessStatus::kOk) return status;
+    const Eigen::LLT<TaskMatrix> factor(H);
+    if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+    Z_ = factor.matrixU();
+  } else {
+    const TaskMatrix A = R * K_x.head(m).asDiagonal() * R.transpose();
+    const Eigen::LLT<TaskMatrix> factor(A);
+    if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+    Z_.setIdentity(m, m);
+    factor.matrixL().solveInPlace(Z_);
+  }
   Z_.diagonal().array() -= s;
   return StiffnessStatus::kOk;
 }

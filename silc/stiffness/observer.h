@@ -91,8 +91,9 @@ class StiffnessObserver {
 
   // Coordinates z in which the budget's W is the identity: q̇ = P ż with P = N or, open, W^{−1/2}.
   // There
-  //     M = b I + Q (A − b I) Qᵀ,  A = R K_x Rᵀ,  (J P)ᵀ = Q R
-  // so that L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
+  //     M⁻¹ = b⁻¹ (I − Q Qᵀ) + Q H Qᵀ,  (J P)ᵀ = Q R
+  // with H⁻¹ = R K_x Rᵀ of one point and PerPointCompliance() of several, so that
+  // L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
   // (S7a) depends on the coordinates and is taken in orthonormal ones; with W ≠ I it goes the long
   // way.
   bool whitened_;

@@ -63,6 +63,8 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
   for (int trial = 0; trial < 24; ++trial) {
     const Moment moment(trial);
     ObserverOptions options = moment.Options(trial % 2 == 0 ? 4 : 1);
+    if (trial % 8 >= 4) options.budget.hand[0].reset();  // two points
+    if (trial % 8 == 7) options.budget.com.reset();      // none
     options.condition = static_cast<Condition>(trial % 3);
     if (trial % 4 >= 2) {
       options.budget.weight = NullWeight::kServo;
@@ -137,6 +139,35 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
       };
       check(reading.quasi_static, K_s.K);
       check(reading.one_step, K_1);
+    }
+  }
+}
+
+// Two hands that are one: the stack has lost rank, none of its points has. The shortcut still is
+// the budget.
+TEST(StiffnessObserver, ReadsTheBudgetOfPointsThatCoincide) {
+  for (const Condition condition : {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided}) {
+    Moment moment(40);
+    moment.body.hand[1] = moment.body.hand[0];
+    ObserverOptions options = moment.Options();
+    options.condition = condition;
+    StiffnessObserver observer(options);
+    for (ContactMode mode : {ContactMode::kDoubleSupport, ContactMode::kLeftSupport}) {
+      const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
+      ASSERT_EQ(reading.quasi_static.status, StiffnessStatus::kOk);
+      ContactKinematics contact;
+      ASSERT_EQ(ComputeContactKinematics(moment.body, mode, nullptr, &contact),
+                StiffnessStatus::kOk);
+      ReducedBudget budget;
+      ASSERT_EQ(ComputeReducedBudget(options.budget, moment.servo, contact, &budget),
+                StiffnessStatus::kOk);
+      MatrixXd K_z = reading.K_s;
+      if (contact.closed) K_z = contact.N.transpose() * reading.K_s * contact.N;
+      double sigma = 0, worst = 0;
+      ASSERT_EQ(LargestSigma(condition, K_z, budget.M, &sigma), StiffnessStatus::kOk);
+      ASSERT_EQ(WorstEigenvalue(K_z, budget.M, &worst), StiffnessStatus::kOk);
+      EXPECT_NEAR(reading.quasi_static.sigma / sigma, 1, 1e-8) << Name(condition);
+      EXPECT_NEAR(reading.quasi_static.worst / worst, 1, 1e-8) << Name(condition);
     }
   }
 }
@@ -269,16 +300,7 @@ TEST(StiffnessObserver, NothingDoubtfulIsANumber) {
   body.com(1, 8) = nan;
   EXPECT_EQ(observer.Observe(moment.policy, body, ContactMode::kLeftSupport).contact_status,
             StiffnessStatus::kNotFinite);
-  // two hands that are one: each can be observed, the budget of both cannot be met
-  body = moment.body;
-  body.hand[1] = body.hand[0];
-  {
-    const StiffnessReading& r = observer.Observe(moment.policy, body, ContactMode::kLeftSupport);
-    EXPECT_EQ(r.quasi_static.status, StiffnessStatus::kRankDeficientJacobian);
-    EXPECT_TRUE(std::isnan(r.quasi_static.sigma));
-    EXPECT_EQ(r.hand[0].status, StiffnessStatus::kOk);
-  }
-  // a hand that cannot move up
+  // a hand that cannot move up: it has no stiffness there, and a budget that names it none at all
   body = moment.body;
   body.hand[0].row(2).setZero();
   {
@@ -286,6 +308,8 @@ TEST(StiffnessObserver, NothingDoubtfulIsANumber) {
     EXPECT_EQ(r.hand[0].status, StiffnessStatus::kRankDeficientJacobian);
     EXPECT_TRUE(std::isnan(r.hand[0].one_axis[0]));
     EXPECT_EQ(r.hand[1].status, StiffnessStatus::kOk);
+    EXPECT_EQ(r.quasi_static.status, StiffnessStatus::kRankDeficientJacobian);
+    EXPECT_TRUE(std::isnan(r.quasi_static.sigma));
   }
   // a joint whose target follows it: no stiffness, no compliance
   policy = {};
