@@ -131,11 +131,6 @@ std::vector<std::string> ShortNames(const std::vector<std::string>& paths) {
   return apart ? names : paths;
 }
 
-// whether it asks how stiff the policy is, moment by moment
-bool LooksAtGravity(const Experiment& experiment) {
-  return experiment.name == "walk" || experiment.name == "stand" || experiment.name == "budget";
-}
-
 void Run(const Experiment& experiment, const EvalArguments& args) {
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
@@ -173,7 +168,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
              options.seeds.size(),
              options.seeds.size() > 1 ? "s" : "",
              options.mode,
-             LooksAtGravity(experiment) && options.hold_gravity ? ", gravity sensing held" : "");
+             experiment.observes_budget && options.hold_gravity ? ", gravity sensing held" : "");
   fmt::print(
       "{}",
       results.size() <= 3 ? MetricTable(results, names) : PolicyTable(experiment, results, names));
@@ -228,7 +223,7 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
         ->check(CLI::Range(0, 100000))
         ->capture_default_str();
   }
-  if (LooksAtGravity(experiment)) {
+  if (experiment.observes_budget) {
     CLI::Option* hold = verb->add_flag(
         "--hold-gravity",
         args->hold_gravity,

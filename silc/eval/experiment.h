@@ -109,6 +109,9 @@ struct Experiment {
   /// The metrics a table of one line per policy shows.
   std::vector<std::string> headline;
   ExperimentFunction run;
+  /// Whether it asks, moment by moment, if the budget holds: then ExperimentOptions::hold_gravity
+  /// matters.
+  bool observes_budget = false;
 };
 
 /// All of them, in the order of the paper.

@@ -125,8 +125,7 @@ class Reporter {
         if (!policy.fault.empty() || !Wanted(name, policy.row.method, policy.row.mode)) continue;
         Job job{i, name, {}, "", ""};
         job.options.mode = policy.budget();
-        // of the experiments that observe a budget; the others do not ask
-        job.options.hold_gravity = policy.gravity_held && (name == "walk" || name == "budget");
+        job.options.hold_gravity = policy.gravity_held && FindExperiment(name).observes_budget;
         job.options.seeds = options_.seeds;
         job.options.threads = options_.threads;
         job.options.episodes = EpisodesFor(name, options_.quick);

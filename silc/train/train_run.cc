@@ -86,7 +86,10 @@ void RemoveLeftovers(const std::string& folder) {
 
 }  // namespace
 
-void ExportPolicy(const std::string& path, const MlpNetwork& network, const TrainConfig& config) {
+void ExportPolicy(const std::string& path,
+                  const MlpNetwork& network,
+                  const TrainConfig& config,
+                  int iteration) {
   const RobotModel robot = RobotModel::Load(config.robot);
   Metadata metadata = MetadataFor(LocoLayout(robot, config.task_config),
                                   fs::path(path).parent_path().filename().string());
@@ -96,6 +99,7 @@ void ExportPolicy(const std::string& path, const MlpNetwork& network, const Trai
   notes.method = penalty.method;
   if (IsBounded(config)) notes.mode = config.mode;
   notes.seed = std::to_string(config.learn.seed);
+  notes.iterations = std::to_string(iteration);
   // what its budget leaves out, so that it is held against what it was trained for
   notes.gravity_held = penalty.method == "silc" && !penalty.gravity_channel;
   Put(notes, &metadata);
@@ -142,6 +146,9 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   const auto say = [&](const std::string& text) {
     if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
   };
+  const auto write_policy = [&] {
+    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config, trainer.iteration());
+  };
   if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init->path));
   if (options.resume) {
     const bool resumed = trainer.Resume(folder, say);
@@ -153,12 +160,10 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
                 : folder + ": no whole checkpoint; starts at the beginning");
     TrimMetrics(folder + "/metrics.jsonl", trainer.iteration());
     // a process killed between a checkpoint and its policy left an older one
-    if (resumed) ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
+    if (resumed) write_policy();
   }
   TrainLog log(folder, options.out, /*line_every_s=*/1, options.stop);
-  const bool done = trainer.Run(folder, &log, options.stop, [&] {
-    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config);
-  });
+  const bool done = trainer.Run(folder, &log, options.stop, write_policy);
   return {trainer.iteration(), done};
 }
 

@@ -36,8 +36,11 @@ struct TrainOutcome {
 /// resume is off) or somebody else trains in it, RunError when something breaks on the way.
 TrainOutcome RunTraining(const TrainRunOptions& options);
 
-/// policy.onnx: the actors with the layout they were trained with.
-void ExportPolicy(const std::string& path, const MlpNetwork& network, const TrainConfig& config);
+/// policy.onnx: the actors with the layout they were trained with, and how they were.
+void ExportPolicy(const std::string& path,
+                  const MlpNetwork& network,
+                  const TrainConfig& config,
+                  int iteration);
 
 /// One line of `silc runs`.
 struct RunInfo {

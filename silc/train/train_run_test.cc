@@ -248,12 +248,13 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
   trainer.Iterate();
   const std::string path = Folder("policy") + ".onnx";
   const MlpNetwork network = trainer.Policy();
-  ExportPolicy(path, network, config);
+  ExportPolicy(path, network, config, trainer.iteration());
 
   const OnnxModel model = ReadOnnx(path);
   // what silc report sorts policies by
   EXPECT_EQ(model.metadata.at("silc_method"), config.learn.penalty.method);
   EXPECT_EQ(model.metadata.at("silc_seed"), std::to_string(config.learn.seed));
+  EXPECT_EQ(model.metadata.at("silc_iterations"), "1");
   LocoEnvOptions options = EnvOptionsOf(config).env;
   options.num_envs = 8;
   options.stagger = false;
