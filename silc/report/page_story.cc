@@ -21,10 +21,10 @@ std::string PageWriter::Story() {
       "out to bound (<a href=\"#errata\">errata</a>, items 2 to 6). And it looks at the newest "
       "frame of joint angles alone, the stiffness K₁ of one control step, while a robot that is "
       "leaned on moves all its frames and its own previous actions with it; what is felt is the "
-      "static stiffness K<sub>s</sub> (items 9 and 10). Method <code>silc-paper</code> trains as "
-      "printed; "
-      "method <code>silc</code> bounds K<sub>s</sub> by a condition that is sound in every "
-      "contact mode.");
+      "static stiffness K<sub>s</sub> (items 9 and 10). Method <code>silc-paper</code> trains "
+      "with the printed condition, at the limit its card names (at the printed limit it has not "
+      "learnt to walk); method <code>silc</code> bounds K<sub>s</sub> by a condition that is sound "
+      "in every contact mode.");
   out += Headline();
   out +=
       "<p class=\"note\">" + EscapeHtml(data_.settings) +
@@ -96,7 +96,7 @@ std::string PageWriter::Headline() {
   };
   HtmlTable table({{"what the paper reports"},
                    {"paper", true},
-                   {"ours, as printed<br><code>silc-paper</code>", true},
+                   {"ours, its condition<br><code>silc-paper</code>", true},
                    {"ours, sound<br><code>silc</code>", true},
                    {"verdict on the paper"}});
   for (const Claim& claim : claims) {
