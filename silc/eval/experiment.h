@@ -83,7 +83,7 @@ struct ExperimentOptions {
   int threads = 1;
   // walk and stand alone
   double force_scale = 0;     // [1] of the task's hand forces
-  int observe_every = 10;     // control steps between observations of the stiffness; 0: none
+  int observe_every = 50;     // control steps between observations of the stiffness; 0: none
   bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
 
   /// A rougher, shorter version of experiments that take long (`frequency`: two points,
