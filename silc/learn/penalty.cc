@@ -344,7 +344,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   };
   const Directions d =
       PenalisedDirections(condition(scale * form), bound.clamp_min(1), config, input);
-  if (config.bound_end < 1) result.condition = condition(2 * form);
+  if (std::min(config.bound_start, config.bound_end) < 1) result.condition = condition(2 * form);
   // left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                               (S9)
   const Tensor left = scale * at::matmul(d.left, T(input.budget.P));
   const Tensor r = at::matmul(d.right, T(input.budget.P));

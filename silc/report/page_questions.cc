@@ -9,6 +9,14 @@
 #include "silc/report/page_writer.h"
 
 namespace silc {
+namespace {
+
+std::vector<RowKey> AfterBaseline(std::vector<RowKey> rows) {
+  rows.insert(rows.begin(), kBaseline);
+  return rows;
+}
+
+}  // namespace
 
 std::string PageWriter::Question(int number,
                                  const std::string& question,
@@ -182,9 +190,7 @@ std::string PageWriter::Questions() {
                  "Hand load: what is measured against the specified 200 and 1000 N/m (the paper: "
                  "400 and 1000)?",
                  answer + Absent(rows));
-    std::vector<RowKey> shown = {kBaseline};
-    shown.insert(shown.end(), rows.begin(), rows.end());
-    out += Compare(shown,
+    out += Compare(AfterBaseline(rows),
                    {{"specified, z [N/m]", "hand-load", "spec_z"},
                     {"−40 N step, z", "hand-load", "step_stiffness_z"},
                     {"ramps ±10 N, x", "hand-load", "measured_x"},
@@ -249,9 +255,7 @@ std::string PageWriter::Questions() {
                  "Hand impact and foam: settling time, high-frequency energy and gyro RMS against "
                  "the baseline?",
                  answer + Absent(rows));
-    std::vector<RowKey> shown = {kBaseline};
-    shown.insert(shown.end(), rows.begin(), rows.end());
-    out += Compare(shown,
+    out += Compare(AfterBaseline(rows),
                    {{"settling [s]", "hand-impact", "settling_time_z"},
                     {"5–100 Hz, z [m²]", "hand-impact", "band_power_z"},
                     {"gyro RMS [rad/s]", "foam-step", "gyro_rms"},
