@@ -32,26 +32,9 @@ Tensor SolveLower(const Tensor& L, const Tensor& B) {
   return at::linalg_solve_triangular(L, B, /*upper=*/false);
 }
 
-// H of (S6p) for a batch, from Rᵀ (B, m, m): twin of the one in silc/stiffness/budget.h
-Tensor PerPointCompliance(const Tensor& R_T, const std::vector<double>& K_x, double b, Tensor* ok) {
-  const std::int64_t B = R_T.size(0), m = R_T.size(1);
-  const Tensor eye = Eye(R_T);
-  const Tensor d2 = kStackDamping * kStackDamping / double(m) * R_T.square().sum({1, 2}, true);
-  const Tensor damped = SafeCholesky(at::matmul(T(R_T), R_T) + d2 * eye, ok);
-  const Tensor X = SolveLower(damped, eye.expand({B, m, m}));
-  Tensor H = d2 / b * at::matmul(T(X), X);
-  for (std::int64_t i = 0; i < m; i += 3) {
-    // Y = K_i^{−1/2} (R_iᵀ R_i)⁻¹ R_iᵀ
-    const Tensor rows = R_T.narrow(1, i, 3);
-    const Tensor L = SafeCholesky(at::matmul(rows, T(rows)), ok);
-    const Tensor solved = at::linalg_solve_triangular(T(L), SolveLower(L, rows), /*upper=*/true);
-    const std::vector<double> K_i(K_x.begin() + i, K_x.begin() + i + 3);
-    const Tensor Y =
-        at::tensor(K_i, at::kDouble).to(R_T.options()).rsqrt().view({1, 3, 1}) * solved;
-    H = H + at::matmul(T(Y), Y);
-  }
-  return H;
-}
+// [1] of ln: beyond it a lack of stiffness pulls no harder, so that a hand at a tenth of what is
+// asked does not drown the rest of the penalty
+constexpr double kHandFloorBend = 0.25;
 
 struct HingeTerms {
   Tensor value, slope;
@@ -107,6 +90,50 @@ Directions PenalisedDirections(const Tensor& A,
   return result;
 }
 
+// (S8f). On the motions that the contacts leave K⁻¹ is G = P (PᵀKP + I − Π_c)⁻¹ Pᵀ: the bracket is
+// PᵀKP on the range of P and the identity off it. dC_ii = −(Gᵀ j)ᵀ dK (G j).
+struct HandFloor {
+  Tensor value;        // (B)
+  Tensor left, right;  // (B, k, n) as in Directions
+  Tensor give;         // (B, h) K_i C_ii
+};
+HandFloor FloorOf(const PenaltyInput& input,
+                  const PenaltyConfig& config,
+                  const Tensor& form,
+                  const Tensor& ok) {
+  const Tensor& P = input.budget.P;
+  const Tensor& rows = input.budget.hand;
+  const Tensor zero = at::zeros({}, form.options());
+  Tensor G = InverseOf(at::where(Wide(ok), form, zero) + Eye(form) - input.budget.unit);
+  G = at::matmul(at::matmul(P, G), T(P));
+  const Tensor sound = ok.logical_and(at::isfinite(G).all(2).all(1));
+  G = at::where(Wide(sound), G, zero);
+  HandFloor result;
+  result.right = at::matmul(rows, T(G));
+  result.left = at::matmul(rows, G);
+  result.give = (rows * result.right).sum(2);
+  const std::int64_t h = rows.size(1);
+  // filled axis by axis: nothing is copied from the host, so that the step can be recorded
+  Tensor share = at::empty({h}, rows.options());
+  for (int axis = 0; axis < 3; ++axis) {
+    share.slice(0, axis, h, 3).fill_(config.hand_floor[static_cast<std::size_t>(axis)]);
+  }
+  // a hand that does not give way at all has no lack of stiffness
+  const Tensor over = (share * result.give).clamp_min(1).log();
+  const Tensor slope = 2 * over.clamp_max(kHandFloorBend);
+  const Tensor weight = config.hand_floor_weight * sound.to(over.scalar_type());
+  result.value = weight * (slope * over - over.clamp_max(kHandFloorBend).square()).sum(1);
+  const Tensor factor = weight.unsqueeze(1) * slope / result.give.clamp_min(1e-12);
+  result.left = -factor.unsqueeze(2) * result.left;
+  if (config.probes > 0) {
+    // as in PenalisedDirections()
+    const Tensor signs = input.signs.narrow(2, 0, h) / std::sqrt(double(config.probes));
+    result.left = at::matmul(signs, result.left);
+    result.right = at::matmul(signs, result.right);
+  }
+  return result;
+}
+
 // mean over the samples of Σ_k p · tangent
 Tensor Dot(const PenaltyInput& input, const Tensor& p, const std::vector<Seed>& seeds) {
   const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
@@ -148,37 +175,37 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   result.Pi = projector(J_c);
   const Tensor Pi_c = spec.weight == NullWeight::kIdentity ? result.Pi : projector(J_c * scale);
 
-  // the tasks that have a bound, stacked; in flight none has
-  std::vector<Tensor> rows;
+  // the tasks that have a bound, stacked; in flight the centre of mass has none
+  std::vector<Tensor> rows, fly;
   std::vector<double> K_x;
-  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J) {
+  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J, bool stands) {
     if (!k) return;
     rows.push_back(J.to(at::kDouble));
+    fly.push_back(stands ? flies : at::zeros_like(flies));
     K_x.insert(K_x.end(), k->data(), k->data() + 3);
   };
-  stack(spec.com, contact.com);
-  stack(spec.hand[0], spec.hand[0] ? contact.hand.select(1, 0) : Tensor());
-  stack(spec.hand[1], spec.hand[1] ? contact.hand.select(1, 1) : Tensor());
+  stack(spec.com, contact.com, true);
+  for (int side = 0; side < 2; ++side) {
+    stack(spec.hand[side], spec.hand[side] ? contact.hand.select(1, side) : Tensor(), false);
+  }
   const double root_b = 1 / std::sqrt(spec.null_stiffness);
   Tensor P = root_b * Pi_c;
   if (!rows.empty()) {
     const std::int64_t m = static_cast<std::int64_t>(K_x.size());
-    Tensor J = at::matmul(at::cat(rows, 1) * scale, Pi_c);
-    J = at::where(Wide(flies), at::zeros({1, m, n}, options), J);
-    Tensor gram = at::matmul(J, T(J));
-    gram = at::where(Wide(flies), at::eye(m, options), gram);
+    const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
+    const Tensor J_x = at::cat(rows, 1);
+    const std::int64_t hands = m - (spec.com ? 3 : 0);
+    if (hands > 0) result.hand = (K.sqrt() * J_x).narrow(1, m - hands, hands).to(type);
+    // a row that is out is zero, with a one in the Gram matrix's place
+    const Tensor out = at::stack(fly, 1).repeat_interleave(3, 1);  // (B, m)
+    Tensor J = at::matmul(J_x * scale, Pi_c);
+    J = at::where(out.unsqueeze(2), at::zeros({}, options), J);
+    const Tensor gram = at::matmul(J, T(J)) + at::diag_embed(out.to(at::kDouble));
     const Tensor R_T = SafeCholesky(gram, &result.ok);  // Rᵀ
     const Tensor Q_T = SolveLower(R_T, J);              // (B, m, n)
-    Tensor F;                                           // F Fᵀ = H
-    if (m == 3) {
-      // one point, (S6): H⁻¹ = A = R K_x Rᵀ
-      const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
-      const Tensor A = at::matmul(T(R_T), K * R_T);
-      const Tensor L_A = SafeCholesky(A, &result.ok);
-      F = T(SolveLower(L_A, at::eye(m, options).expand({B, m, m})));
-    } else {
-      F = SafeCholesky(PerPointCompliance(R_T, K_x, spec.null_stiffness, &result.ok), &result.ok);
-    }
+    // F Fᵀ = A⁻¹, A = R K_x Rᵀ
+    const Tensor L_A = SafeCholesky(at::matmul(T(R_T), K * R_T), &result.ok);
+    const Tensor F = T(SolveLower(L_A, at::eye(m, options).expand({B, m, m})));
     // b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ
     P = P + at::matmul(at::matmul(T(Q_T), F - root_b * at::eye(m, options)), Q_T);
   }
@@ -345,17 +372,27 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Directions d =
       PenalisedDirections(condition(scale * form), bound.clamp_min(1), config, input);
   if (std::min(config.bound_start, config.bound_end) < 1) result.condition = condition(2 * form);
-  // left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                               (S9)
-  const Tensor left = scale * at::matmul(d.left, T(input.budget.P));
-  const Tensor r = at::matmul(d.right, T(input.budget.P));
-  const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
-  std::vector<Seed> seeds = {{channels.q, r}};
-  if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
-  if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
-  if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
-  result.surrogate = Dot(input, p, seeds);
+  // left = 2 P u/min(b, 1), right = P v, p = −N₀ᵀ α Kp left                               (S9)
+  // what has dS = Σ_k left_kᵀ dK right_k on the tape
+  const auto surrogate_of = [&](const Tensor& left, const Tensor& r) {
+    const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
+    std::vector<Seed> seeds = {{channels.q, r}};
+    if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
+    if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
+    if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
+    return Dot(input, p, seeds);
+  };
+  result.surrogate = surrogate_of(scale * at::matmul(d.left, T(input.budget.P)),
+                                  at::matmul(d.right, T(input.budget.P)));
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
+
+  if (input.budget.hand.defined() && config.AsksForHands()) {
+    const HandFloor floor = FloorOf(input, config, form, result.ok);
+    result.surrogate = result.surrogate + surrogate_of(floor.left, floor.right);
+    result.value = result.value + floor.value.mean();
+    result.hand_give = floor.give;
+  }
 
   // the action loop, also of samples left out: it is what brings them back. Slow modes, those near
   // z = 1 on which a trained policy's loop comes to be unstable, are those of the sum over frames,

@@ -18,30 +18,27 @@ namespace silc {
 struct ContactBatch {
   Tensor mode;     // (B) uint8    ContactMode
   Tensor com;      // (B, 3, nv)   contact-consistent [m/rad]
-  Tensor hand;     // (B, 2, 3, nv)
+  Tensor hand;     // (B, 2, 3, nv) with the base at rest
   Tensor closing;  // (B, 6, nv)   J_c; read in double support only
   Tensor gravity;  // (B, 3, nv)   E = ∂g_B/∂q; undefined: gravity is held
 };
 
 /// The budget of every sample as factors that need no reduced coordinates:
 ///
-///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                    (S6), (S6p)
+///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                           (S6)
 ///
 /// so that (S7c) is ‖2 Pᵀ K P − Π_c‖ and (S7a) is ‖Pᵀ K Π‖, n × n in every contact mode: directions
 /// that the closed chain forbids give σ = 0.
 ///
 /// With Ŵ = W^{1/2}, Π_c the projector off the rows of J_c Ŵ⁻¹ and (J Ŵ⁻¹ Π_c)ᵀ = Q R:
 ///
-///     P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ ],   F Fᵀ = H
-///
-/// H = (R K_x Rᵀ)⁻¹ of one point, PerPointCompliance() of several. Q comes from a Cholesky factor
-/// of the whole stack: a sample whose stack has lost rank is left out, though (S6p) itself would
-/// bear it.
+///     P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ ],   F Fᵀ = (R K_x Rᵀ)⁻¹
 struct BudgetFactors {
   Tensor P;     // (B, nv, nv)   [(rad/N·m)^½]
   Tensor Pi;    // (B, nv, nv)
   Tensor unit;  // (B, nv, nv)   projector on what P acts on: the identity but for a closed chain
   Tensor ok;    // (B) bool: false where a Jacobian has lost rank
+  Tensor hand;  // (B, h, nv) K_x^½ J of the hands named, three rows each; undefined: none is
 };
 /// Worked out in double on the batch's device, handed out as `type`.
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
@@ -63,6 +60,7 @@ struct PenaltyResult {
   Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
   Tensor ok;         // (B) bool: samples that took part
   Tensor loop_norm;  // (B) ‖S_a + S_τ Kp α‖₂ (silc), else undefined
+  Tensor hand_give;  // (B, h) K_i C_ii: how far a hand gives way, 1 at its bound (hand_floor)
 };
 
 /// What the methods look at. Members a method does not need may be undefined.
@@ -91,6 +89,8 @@ PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig&
 PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 /// (S7c) on K_s, ‖2 PᵀKP/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under its
 /// limit.                                                                             (silc)
+/// Where hand_floor asks for it, hands that give way too much:  weight Σ_i h(ln(f_i K_i C_ii)₊),
+/// C = J K⁻¹ Jᵀ of a hand on the base, h(x) = x² up to a quarter, then straight on    (S8f)
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 
 /// The one the method names. @pre it has one: not baseline, not sn-lcp.

@@ -44,13 +44,15 @@ struct World {
   PenaltyInput input;
   PenaltyConfig config;
 
-  explicit World(NullWeight weight = NullWeight::kIdentity, std::vector<int> hidden = {10, 9}) {
+  explicit World(NullWeight weight = NullWeight::kIdentity,
+                 std::vector<int> hidden = {10, 9},
+                 const Eigen::Vector3d& hand_stiffness = {200, 250, 300}) {
     HoldToOneThread();  // matrices of 20 × 20: BLAS threads would only get into each other's way
     at::manual_seed(11);
     Rng rng(17);
     servo = test::RandomServo(kJoints, &rng);
     spec.com = Eigen::Vector3d(200, 300, 20000);
-    spec.hand[1] = Eigen::Vector3d(200, 250, 300);
+    spec.hand[1] = hand_stiffness;
     spec.weight = weight;
     spec.null_stiffness = weight == NullWeight::kIdentity ? 50 : 0.5;
     std::vector<Tensor> com, hand, closing, gravity;
@@ -62,7 +64,7 @@ struct World {
       SILC_CHECK(ComputeContactKinematics(body, mode, nullptr, &k) == StiffnessStatus::kOk);
       modes.push_back(i % 4);
       com.push_back(ToTensor(k.com));
-      hand.push_back(at::stack({ToTensor(k.hand[0]), ToTensor(k.hand[1])}));
+      hand.push_back(at::stack({ToTensor(k.hand_on_base[0]), ToTensor(k.hand_on_base[1])}));
       // in other modes the closing constraint is not read: rubbish there must not matter
       closing.push_back(k.closed ? ToTensor(k.J_c) : at::full({6, kJoints}, NAN, at::kDouble));
       gravity.push_back(ToTensor(k.E));
@@ -207,7 +209,7 @@ double ShareLeft(World* world,
   return value / start;
 }
 
-// (S6), (S6p): the factors are the reduced budget of silc/stiffness, in every contact mode and
+// (S6): the factors are the reduced budget of silc/stiffness, in every contact mode and
 // weight, whichever points are named.
 TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
   for (int trial = 0; trial < 16; ++trial) {
@@ -244,6 +246,24 @@ TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
   }
 }
 
+// In flight the centre of mass drops out and nothing of its Jacobian matters; the hands stay.
+TEST(BudgetFactors, LeaveTheCentreOfMassOutInFlight) {
+  World world;
+  const BudgetFactors before =
+      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
+  world.batch.com[3].fill_(0);
+  const BudgetFactors after =
+      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
+  EXPECT_TRUE(after.ok.all().item<bool>());
+  EXPECT_TRUE(at::equal(before.P, after.P));
+  BudgetSpec posture = world.spec;
+  posture.hand[0].reset();
+  posture.hand[1].reset();
+  const BudgetFactors none =
+      MakeBudgetFactors(posture, world.input.servo.kp, world.batch, at::kDouble);
+  EXPECT_FALSE(at::allclose(none.P[3], after.P[3]));
+}
+
 TEST(BudgetFactors, MarksASampleThatLostRank) {
   World world;
   world.batch.com[1][2].copy_(world.batch.com[1][0]);  // left support: z moves as x does
@@ -252,28 +272,6 @@ TEST(BudgetFactors, MarksASampleThatLostRank) {
   EXPECT_FALSE(factors.ok[1].item<bool>());
   EXPECT_EQ(factors.ok.sum().item<int>(), kBatch - 1);
   EXPECT_TRUE(at::isfinite(factors.P).all().item<bool>());
-}
-
-// Points that move as one: the stack is gone, and the sample with it; nearly so, it takes part.
-TEST(BudgetFactors, KeepsASampleWhoseStackIsOnlyWeak) {
-  World world;
-  const Tensor other = world.batch.hand[1][1].clone();
-  for (const double apart : {0.0, 1e-3}) {  // of the hand from the centre of mass
-    world.batch.hand[1][1].copy_(world.batch.com[1] + apart * other);
-    const BudgetFactors factors =
-        MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble);
-    EXPECT_EQ(factors.ok[1].item<bool>(), apart > 0);
-    EXPECT_EQ(factors.ok.sum().item<int>(), apart > 0 ? kBatch : kBatch - 1);
-    if (apart == 0) continue;
-    ContactKinematics contact = world.contact[1];
-    contact.hand[1] = ToEigen(world.batch.hand[1][1]);
-    ReducedBudget reduced;
-    ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, contact, &reduced),
-              StiffnessStatus::kOk);
-    const MatrixXd expected = MatrixXd(reduced.M).inverse(), P = ToEigen(factors.P[1]);
-    // Q comes from a gram with a condition of some 1e8
-    EXPECT_LT((P * P.transpose() - expected).norm(), 1e-7 * expected.norm());
-  }
 }
 
 // The first sample of an episode: nothing is known of its contacts, whatever the budget looks at.
@@ -398,6 +396,42 @@ TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
   }
 }
 
+const Eigen::Vector3d kStiffHand(6000, 4000, 5000);  // [N/m] more than the policies below have
+
+// (S8f) against dense inverses: how far each axis of a hand gives way on the base, and what that
+// costs: nothing above the floor, a square under it, a straight line far under it.
+TEST(PenaltyValue, HandsUnderTheirFloorAgreeWithStiffness) {
+  int above = 0, under = 0, far = 0;
+  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
+    World world(weight, {10, 9}, kStiffHand);
+    world.config.action_loop_weight = 0;
+    const double free = StaticPenalty(world.Run(), world.config).value.item<double>();
+    EXPECT_FALSE(StaticPenalty(world.Run(), world.config).hand_give.defined());
+    const std::vector<double> floor = {0.5, 0.3, 0.9};
+    world.config.hand_floor = floor;
+    world.config.hand_floor_weight = 2;
+    const PenaltyResult result = StaticPenalty(world.Run(), world.config);
+    double expected = free;
+    for (int i = 0; i < kBatch; ++i) {
+      const ContactKinematics& c = world.contact[i];
+      const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
+      const MatrixXd K = N.transpose() * Reference(&world, i).K * N, J = c.hand_on_base[1] * N;
+      const MatrixXd C = J * K.fullPivLu().solve(J.transpose());
+      for (int axis = 0; axis < 3; ++axis) {
+        const double give = (*world.spec.hand[1])[axis] * C(axis, axis);
+        EXPECT_NEAR(result.hand_give[i][axis].item<double>() / give, 1, 1e-8);
+        const double over = std::log(std::max(1.0, floor[axis] * give));
+        expected += 2 * (over < 0.25 ? over * over : 0.25 * (2 * over - 0.25)) / kBatch;
+        ++(over == 0 ? above : over < 0.25 ? under : far);
+      }
+    }
+    EXPECT_NEAR(result.value.item<double>() / expected, 1, 1e-9);
+  }
+  EXPECT_GT(above, 0);
+  EXPECT_GT(under, 0);
+  EXPECT_GT(far, 0);
+}
+
 // The loop that is bounded is the whole one: actions seen, and actions felt through their torque.
 TEST(PenaltyValue, TheActionLoopCountsTheTorqueItMakes) {
   World world;
@@ -455,6 +489,17 @@ TEST(PenaltyGradient, SilcAllByLogarithm) {
   world.config.sigmas = "all";
   world.config.hinge = "log";
   CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+}
+
+TEST(PenaltyGradient, SilcHandsUnderTheirFloor) {
+  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
+    World world(weight, {10, 9}, kStiffHand);
+    world.config.sigmas = "all";
+    world.config.action_loop_weight = 0;
+    world.config.hand_floor = {0.5, 0.3, 0.9};
+    world.input.bound = at::full({}, 1e6, at::kDouble);  // the floor alone
+    CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+  }
 }
 
 // Under a bound that is still wide some σ are let pass and the rest count from there.
@@ -588,6 +633,20 @@ TEST(PenaltyAlone, BringsTheDiscViolationToZero) {
   world.config.hinge = "log";
   const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
   EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-4);
+}
+
+// Floor and bound together leave a band, and there is a policy in it.
+TEST(PenaltyAlone, BringsHandsUpToTheirFloor) {
+  World world(NullWeight::kIdentity, {40, 32}, 0.5 * kStiffHand);
+  world.config.sigmas = "all";
+  world.config.hinge = "log";
+  world.config.action_loop_weight = 0;
+  world.config.hand_floor = {0, 0, 0.8};
+  world.config.hand_floor_weight = 1;
+  const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
+  EXPECT_LT(ShareLeft(&world, penalty, 800, 0.02), 1e-3);
+  const Tensor give = penalty(world.Run()).hand_give.select(1, 2);
+  EXPECT_LT(give.max().item<double>(), 1 / 0.79);
 }
 
 // ---- λ ----

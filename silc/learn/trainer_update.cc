@@ -165,6 +165,7 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
   result.condition = penalty.condition;
   result.ok = penalty.ok;
   result.loop_norm = penalty.loop_norm;
+  result.hand_give = penalty.hand_give;
   result.mode = batch.mode[chunk];
   return result;
 }
@@ -289,6 +290,7 @@ const std::vector<ChunkResult>& Trainer::Impl::Replay(const MiniBatch& batch,
     put(batch.budget[0].Pi, &b.budget[0].Pi);
     put(batch.budget[0].unit, &b.budget[0].unit);
     put(batch.budget[0].ok, &b.budget[0].ok);
+    put(batch.budget[0].hand, &b.budget[0].hand);
     put(batch.gravity[0], &b.gravity[0]);
     put(batch.mode[0], &b.mode[0]);
     put(signs, &recorded_signs);

@@ -48,7 +48,7 @@ struct EnvSpec {
 struct StiffnessView {
   std::uint8_t* mode = nullptr;  // (num_envs)             ContactMode; 255: not known, no penalty
   float* com = nullptr;          // (num_envs, 3, nv)      contact-consistent [m/rad]
-  float* hand = nullptr;         // (num_envs, 2, 3, nv)   left, right
+  float* hand = nullptr;         // (num_envs, 2, 3, nv)   left, right, with the base at rest
   float* closing = nullptr;      // (num_envs, 6, nv)      J_c, in double support
   float* gravity = nullptr;      // (num_envs, 3, nv)      E = ∂g_B/∂q [1/rad]
 };

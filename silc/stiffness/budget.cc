@@ -3,8 +3,6 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -109,81 +107,6 @@ StiffnessStatus JointBudget(
   return StiffnessStatus::kOk;
 }
 
-StiffnessStatus PerPointCompliance(const ConstMatrix& R,
-                                   const ConstMatrix& K_x,
-                                   double b,
-                                   TaskMatrix* H) {
-  const int r = static_cast<int>(R.rows()), m = static_cast<int>(R.cols());
-  SILC_CHECK(m > 0 && m % 3 == 0 && K_x.rows() == m && K_x.cols() == m);
-  SILC_CHECK(r <= m && m <= kMaxTaskRows);
-  // what no point sees clearly is null space
-  const double d2 = kStackDamping * kStackDamping * R.squaredNorm() / m;
-  TaskMatrix damped = R * R.transpose();
-  damped.diagonal().array() += d2;
-  const TaskMatrix identity = TaskMatrix::Identity(r, r);
-  *H = (d2 / b) * damped.llt().solve(identity);
-  // each point on its own
-  for (int i = 0; i < m; i += 3) {
-    Eigen::Matrix<double, 3, Eigen::Dynamic, Eigen::ColMajor, 3, kMaxTaskRows> Y =
-        R.middleCols<3>(i).transpose();
-    const Eigen::Matrix3d gram = Y * Y.transpose(), K_i = K_x.block<3, 3>(i, i);
-    const Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d> singular(gram, Eigen::EigenvaluesOnly);
-    if (!(singular.eigenvalues()[0] >
-          kRankTolerance * kRankTolerance * singular.eigenvalues()[2])) {
-      return StiffnessStatus::kRankDeficientJacobian;
-    }
-    const Eigen::LLT<Eigen::Matrix3d> K_factor(K_i);
-    if (K_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-    // Y = L_i⁻¹ (R_iᵀ R_i)⁻¹ R_iᵀ, K_i = L_i L_iᵀ
-    gram.llt().solveInPlace(Y);
-    K_factor.matrixL().solveInPlace(Y);
-    H->noalias() += Y.transpose() * Y;
-  }
-  *H = (0.5 * (*H + H->transpose())).eval();
-  return StiffnessStatus::kOk;
-}
-
-StiffnessStatus PerPointBudget(
-    const ConstMatrix& J, const ConstMatrix& K_x, const ConstMatrix& W, double b, JointMatrix* M) {
-  const int m = static_cast<int>(J.rows()), n = static_cast<int>(W.rows());
-  SILC_CHECK(W.cols() == n && K_x.rows() == m && K_x.cols() == m && (m == 0 || J.cols() == n));
-  SILC_CHECK(n <= kMaxDofs && m <= kMaxTaskRows && m % 3 == 0);
-  if (!J.allFinite() || !K_x.allFinite() || !W.allFinite() || !std::isfinite(b)) {
-    return StiffnessStatus::kNotFinite;
-  }
-  for (int j = 0; j < m; ++j) {
-    for (int i = 0; i < m; ++i) SILC_CHECK(i / 3 == j / 3 || K_x(i, j) == 0);
-  }
-  if (!(b > 0) || !IsSymmetric(W) || !IsSymmetric(K_x)) return StiffnessStatus::kBudgetNotPositive;
-  const Eigen::LLT<JointMatrix> W_factor(W);
-  if (W_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-  *M = b * W;
-  if (m == 0) return StiffnessStatus::kOk;
-
-  // coordinates where W = I: Ĵᵀ = L_W⁻¹ Jᵀ = Q R; Q is orthonormal also where the stack has lost
-  // rank
-  const int r = std::min(m, n);
-  TallMatrix Y = J.transpose();
-  W_factor.matrixL().solveInPlace(Y);
-  const Eigen::HouseholderQR<TallMatrix> qr(Y);
-  const TaskMatrix R = qr.matrixQR().topRows(r).triangularView<Eigen::Upper>();
-  TaskMatrix H;
-  const StiffnessStatus status = PerPointCompliance(R, K_x, b, &H);
-  if (status != StiffnessStatus::kOk) return status;
-  // (S6p): M = b W + L_W Q (H⁻¹ − b I) Qᵀ L_Wᵀ
-  const TaskMatrix identity = TaskMatrix::Identity(r, r);
-  TaskMatrix middle = H.llt().solve(identity);
-  middle = (0.5 * (middle + middle.transpose())).eval();
-  middle.diagonal().array() -= b;
-  TallMatrix Q = TallMatrix::Identity(n, r);
-  Q.applyOnTheLeft(qr.householderQ());
-  const TallMatrix LQ = W_factor.matrixL() * Q;
-  const TallMatrix F = LQ * middle;
-  M->noalias() += F * LQ.transpose();
-  *M = (0.5 * (*M + M->transpose())).eval();
-  return StiffnessStatus::kOk;
-}
-
 StiffnessStatus ShapeAndScaleBudget(const ConstMatrix& J,
                                     const ConstMatrix& K_x,
                                     const ConstMatrix& B_0,
@@ -229,13 +152,11 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
   const int nv = servo.nv();
   SILC_CHECK(contact.com.cols() == nv);
   const int nz = contact.closed ? static_cast<int>(contact.N.cols()) : nv;
-  // in flight no task has a bound to keep
-  const bool tasks = contact.mode != ContactMode::kFlight;
   int m = 0;
   out->J.resize(kMaxTaskRows, nz);
   out->K_x.resize(kMaxTaskRows);
   const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Jacobian3& J) {
-    if (!tasks || !k) return;
+    if (!k) return;
     if (contact.closed) {
       out->J.middleRows<3>(m).noalias() = J * contact.N;
     } else {
@@ -244,9 +165,9 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
     out->K_x.segment<3>(m) = *k;
     m += 3;
   };
-  stack(spec.com, contact.com);
-  stack(spec.hand[0], contact.hand[0]);
-  stack(spec.hand[1], contact.hand[1]);
+  if (contact.mode != ContactMode::kFlight) stack(spec.com, contact.com);
+  stack(spec.hand[0], contact.hand_on_base[0]);
+  stack(spec.hand[1], contact.hand_on_base[1]);
   out->J.conservativeResize(m, nz);
   out->K_x.conservativeResize(m);
 
@@ -261,9 +182,7 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
     W = weight.asDiagonal();
   }
   const TaskMatrix K_x = out->K_x.asDiagonal();
-  // one point keeps its bound exactly
-  return m > 3 ? PerPointBudget(out->J, K_x, W, spec.null_stiffness, &out->M)
-               : JointBudget(out->J, K_x, W, spec.null_stiffness, &out->M);
+  return JointBudget(out->J, K_x, W, spec.null_stiffness, &out->M);
 }
 
 }  // namespace silc

@@ -107,6 +107,7 @@ StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
   through_base(body.com, &out->com);
   through_base(body.hand[0], &out->hand[0]);
   through_base(body.hand[1], &out->hand[1]);
+  for (int side = 0; side < 2; ++side) out->hand_on_base[side] = body.hand[side].rightCols(nv);
   // g_B = R_WBᵀ g_W turns against the base: δg_B = g_B × ω_B
   Eigen::Matrix3d cross_g;
   // clang-format off

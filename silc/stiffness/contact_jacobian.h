@@ -45,8 +45,9 @@ struct ContactKinematics {
   Jacobian3 E;          // 3 × nv   [1/rad]
   Jacobian3 com;        // 3 × nv   [m/rad]
   Jacobian3 hand[2];    // 3 × nv   [m/rad]
-  Jacobian6 J_c;        // 6 × nv   closing constraint; zero unless closed
-  JointMatrix N;        // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
+  Jacobian3 hand_on_base[2];  // 3 × nv   [m/rad] with the base at rest, whatever the feet do
+  Jacobian6 J_c;              // 6 × nv   closing constraint; zero unless closed
+  JointMatrix N;              // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
 };
 
 /// Fills (S5) for `mode`.

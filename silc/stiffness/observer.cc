@@ -131,7 +131,7 @@ void StiffnessObserver::ObserveTasks() {
 
   StiffnessStatus status = reading_.contact_status;
   if (status == StiffnessStatus::kOk) {
-    // the budget needs these, too, whatever becomes of K_s
+    // the budget needs their number, too, whatever becomes of K_s
     const int nz = static_cast<int>(contact_.closed ? contact_.N.cols() : weight_.size());
     J_z_.resize(9, nz);
     for (int p = 0; p < 3; ++p) {
@@ -186,56 +186,45 @@ void StiffnessObserver::ObserveTasks() {
   }
 }
 
-// (S6) or (S6p) as L⁻¹ = b^{−1/2} I + Q Z Qᵀ; see the header
+// (S6) as L⁻¹ = b^{−1/2} I + Q Z Qᵀ; see the header
 StiffnessStatus StiffnessObserver::PrepareBudget() {
   const double s = 1 / std::sqrt(options_.budget.null_stiffness);
   const int nz = static_cast<int>(J_z_.cols());
   TaskVector K_x(9);
   TallMatrix J_T(nz, 9);
   int m = 0;
-  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, int point) {
-    if (!k || contact_.mode == ContactMode::kFlight) return;
-    J_T.middleCols<3>(m) = J_z_.middleRows<3>(3 * point).transpose();
+  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Jacobian3& J) {
+    if (!k) return;
+    if (contact_.closed) {
+      J_T.middleCols<3>(m).noalias() = contact_.N.transpose() * J.transpose();
+    } else {
+      J_T.middleCols<3>(m) = scale_.asDiagonal() * J.transpose();
+    }
     K_x.segment<3>(m) = *k;
     m += 3;
   };
-  stack(options_.budget.com, 0);
-  stack(options_.budget.hand[0], 1);
-  stack(options_.budget.hand[1], 2);
-  const int r = std::min(m, nz);
-  Q_.resize(nz, r);
-  Z_.resize(r, r);
+  if (contact_.mode != ContactMode::kFlight) stack(options_.budget.com, contact_.com);
+  stack(options_.budget.hand[0], contact_.hand_on_base[0]);
+  stack(options_.budget.hand[1], contact_.hand_on_base[1]);
+  Q_.resize(nz, std::min(m, nz));
+  Z_.resize(m, m);
   if (m == 0) return StiffnessStatus::kOk;
 
-  const bool per_point = m > 3;
+  if (m > nz) return StiffnessStatus::kRankDeficientJacobian;
   const TallMatrix J_T_used = J_T.leftCols(m);
-  if (!per_point) {
-    if (m > nz) return StiffnessStatus::kRankDeficientJacobian;
-    const TaskMatrix gram = J_T_used.transpose() * J_T_used;
-    if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance)) {
-      return StiffnessStatus::kRankDeficientJacobian;
-    }
+  const TaskMatrix gram = J_T_used.transpose() * J_T_used;
+  if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance)) {
+    return StiffnessStatus::kRankDeficientJacobian;
   }
   const Eigen::HouseholderQR<TallMatrix> qr(J_T_used);
-  Q_.setIdentity(nz, r);
+  Q_.setIdentity(nz, m);
   Q_.applyOnTheLeft(qr.householderQ());
-  const TaskMatrix R = qr.matrixQR().topRows(r).triangularView<Eigen::Upper>();
-  if (per_point) {
-    const TaskMatrix K_blocks = K_x.head(m).asDiagonal();
-    TaskMatrix H;
-    const StiffnessStatus status =
-        PerPointCompliance(R, K_blocks, options_.budget.null_stiffness, &H);
-    if (status != StiffnessStatus::kOk) return status;
-    const Eigen::LLT<TaskMatrix> factor(H);
-    if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-    Z_ = factor.matrixU();
-  } else {
-    const TaskMatrix A = R * K_x.head(m).asDiagonal() * R.transpose();
-    const Eigen::LLT<TaskMatrix> factor(A);
-    if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-    Z_.setIdentity(m, m);
-    factor.matrixL().solveInPlace(Z_);
-  }
+  const TaskMatrix R = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
+  const TaskMatrix A = R * K_x.head(m).asDiagonal() * R.transpose();
+  const Eigen::LLT<TaskMatrix> factor(A);
+  if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+  Z_.setIdentity(m, m);
+  factor.matrixL().solveInPlace(Z_);
   Z_.diagonal().array() -= s;
   return StiffnessStatus::kOk;
 }

@@ -52,7 +52,7 @@ struct StiffnessReading {
   double loop_condition = 0;  ///< [1] of I − S_a
   BudgetReading one_step;     ///< only with one_step_sigma
   BudgetReading quasi_static;
-  PointReading com, hand[2];  ///< (S11) of K_s
+  PointReading com, hand[2];  ///< (S11) of K_s, in the world: a hand stands on legs, too
 };
 
 /// Stiffness of one policy on one robot, moment by moment. Everything is allocated by the
@@ -91,9 +91,8 @@ class StiffnessObserver {
 
   // Coordinates z in which the budget's W is the identity: q̇ = P ż with P = N or, open, W^{−1/2}.
   // There
-  //     M⁻¹ = b⁻¹ (I − Q Qᵀ) + Q H Qᵀ,  (J P)ᵀ = Q R
-  // with H⁻¹ = R K_x Rᵀ of one point and PerPointCompliance() of several, so that
-  // L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
+  //     M⁻¹ = b⁻¹ (I − Q Qᵀ) + Q H Qᵀ,  (J P)ᵀ = Q R,  H⁻¹ = R K_x Rᵀ
+  // so that L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
   // (S7a) depends on the coordinates and is taken in orthonormal ones; with W ≠ I it goes the long
   // way.
   bool whitened_;

@@ -86,8 +86,8 @@ enum StepFlag : std::uint8_t {
 };
 
 /// Jacobians of one sample, row-major over the 29 joints: centre of mass 3, left hand 3, right hand
-/// 3, closing constraint 6 (right foot's velocity with the left at rest, linear then angular),
-/// gravity in the pelvis frame 3 (E = ∂g_B/∂q).
+/// 3 (both with the base at rest), closing constraint 6 (right foot's velocity with the left at
+/// rest, linear then angular), gravity in the pelvis frame 3 (E = ∂g_B/∂q).
 inline constexpr int kSampleRows = 18;
 inline constexpr int kSampleJacobian = kSampleRows * kTaskJoints;
 /// Contact mode of a sample, numbered as silc/stiffness/contact_mode.h; kModeUnknown for the first
@@ -187,8 +187,8 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
 }
 
 /// (S5)'s ingredients for the sample: single support as the physics gives it; double support with
-/// the left foot at rest, and the closing constraint; flight with the base at rest, no CoM and
-/// gravity where it is.
+/// the left foot at rest, and the closing constraint; flight with no CoM and gravity where it is.
+/// The hands are held against the base, which is at rest for them in every mode.
 SILC_HD void FillSample(
     const TaskRobot& robot, const PhysicsView& view, int env, int mode, float* out) {
   const int nv = view.nv;
@@ -201,10 +201,10 @@ SILC_HD void FillSample(
       const int stance = 3 * nv * (foot * points + point[p]) + nv * row;
       for (int j = 0; j < kTaskJoints; ++j) {
         float value = 0;
-        if (!flight) {
-          value = view.stance_jacobian(env, stance + robot.dof[j]);
-        } else if (p > 0) {
+        if (p > 0) {
           value = view.frame_jacobian(env, 6 * nv * (point[p] - 1) + nv * row + robot.dof[j]);
+        } else if (!flight) {
+          value = view.stance_jacobian(env, stance + robot.dof[j]);
         }
         out[(3 * p + row) * kTaskJoints + j] = value;
       }
