@@ -140,8 +140,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Choice("penalty.sigmas", &p->sigmas, {"largest", "all"});
   f.Count("penalty.probes", &p->probes, 0, 64);
   f.Choice("penalty.spectral", &p->spectral, {"eigen", "power"});
-  f.Numbers("penalty.hand_floor", &p->hand_floor, 0, 1);
-  f.Number("penalty.hand_floor_weight", &p->hand_floor_weight, 0, 1e6);
+  f.Numbers("penalty.hand_floor", &p->hand_floor, 0, 0.99);
   f.Number("penalty.action_loop_limit", &p->action_loop_limit, 0.01, 100);
   f.Number("penalty.action_loop_weight", &p->action_loop_weight, 0, 1e6);
   f.Number("penalty.loop_gain_limit", &p->loop_gain_limit, 1, 1e9);
@@ -263,8 +262,7 @@ std::string ToYaml(const LearnConfig& config) {
 }
 
 bool PenaltyConfig::AsksForHands() const {
-  return hand_floor_weight > 0 &&
-         std::any_of(hand_floor.begin(), hand_floor.end(), [](double f) { return f > 0; });
+  return std::any_of(hand_floor.begin(), hand_floor.end(), [](double f) { return f > 0; });
 }
 
 void LearnConfig::Validate(const std::string& place) const {
@@ -284,15 +282,6 @@ void LearnConfig::Validate(const std::string& place) const {
   }
   if (penalty.hand_floor.size() != 3) {
     throw ConfigError(place + ": penalty.hand_floor: takes one share per axis, as in [0, 0, 0.85]");
-  }
-  for (const double share : penalty.hand_floor) {
-    if (share < penalty.bound_end) continue;
-    throw ConfigError(fmt::format(
-        "{}: penalty.hand_floor: {}: must lie under penalty.bound_end, {}: hands would have to be "
-        "stiffer than they may be",
-        place,
-        share,
-        penalty.bound_end));
   }
   if (penalty.probes > 0 && penalty.sigmas != "all") {
     throw ConfigError(place +

@@ -63,9 +63,6 @@ TEST(LearnConfig, RefusesWhatIsNoValue) {
             std::string::npos);
   EXPECT_NE(OverrideError("learn.penalty.hand_floor=[0, 0.5]").find("one share per axis"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("learn: {penalty: {hand_floor: [0, 0, 0.9], bound_end: 0.85}}")
-                .find("under penalty.bound_end"),
-            std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs").find("key=value"), std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs=many").find("learn.epochs"), std::string::npos);
 }

@@ -32,10 +32,6 @@ Tensor SolveLower(const Tensor& L, const Tensor& B) {
   return at::linalg_solve_triangular(L, B, /*upper=*/false);
 }
 
-// [1] of ln: beyond it a lack of stiffness pulls no harder, so that a hand at a tenth of what is
-// asked does not drown the rest of the penalty
-constexpr double kHandFloorBend = 0.25;
-
 struct HingeTerms {
   Tensor value, slope;
 };
@@ -90,50 +86,6 @@ Directions PenalisedDirections(const Tensor& A,
   return result;
 }
 
-// (S8f). On the motions that the contacts leave K⁻¹ is G = P (PᵀKP + I − Π_c)⁻¹ Pᵀ: the bracket is
-// PᵀKP on the range of P and the identity off it. dC_ii = −(Gᵀ j)ᵀ dK (G j).
-struct HandFloor {
-  Tensor value;        // (B)
-  Tensor left, right;  // (B, k, n) as in Directions
-  Tensor give;         // (B, h) K_i C_ii
-};
-HandFloor FloorOf(const PenaltyInput& input,
-                  const PenaltyConfig& config,
-                  const Tensor& form,
-                  const Tensor& ok) {
-  const Tensor& P = input.budget.P;
-  const Tensor& rows = input.budget.hand;
-  const Tensor zero = at::zeros({}, form.options());
-  Tensor G = InverseOf(at::where(Wide(ok), form, zero) + Eye(form) - input.budget.unit);
-  G = at::matmul(at::matmul(P, G), T(P));
-  const Tensor sound = ok.logical_and(at::isfinite(G).all(2).all(1));
-  G = at::where(Wide(sound), G, zero);
-  HandFloor result;
-  result.right = at::matmul(rows, T(G));
-  result.left = at::matmul(rows, G);
-  result.give = (rows * result.right).sum(2);
-  const std::int64_t h = rows.size(1);
-  // filled axis by axis: nothing is copied from the host, so that the step can be recorded
-  Tensor share = at::empty({h}, rows.options());
-  for (int axis = 0; axis < 3; ++axis) {
-    share.slice(0, axis, h, 3).fill_(config.hand_floor[static_cast<std::size_t>(axis)]);
-  }
-  // a hand that does not give way at all has no lack of stiffness
-  const Tensor over = (share * result.give).clamp_min(1).log();
-  const Tensor slope = 2 * over.clamp_max(kHandFloorBend);
-  const Tensor weight = config.hand_floor_weight * sound.to(over.scalar_type());
-  result.value = weight * (slope * over - over.clamp_max(kHandFloorBend).square()).sum(1);
-  const Tensor factor = weight.unsqueeze(1) * slope / result.give.clamp_min(1e-12);
-  result.left = -factor.unsqueeze(2) * result.left;
-  if (config.probes > 0) {
-    // as in PenalisedDirections()
-    const Tensor signs = input.signs.narrow(2, 0, h) / std::sqrt(double(config.probes));
-    result.left = at::matmul(signs, result.left);
-    result.right = at::matmul(signs, result.right);
-  }
-  return result;
-}
-
 // mean over the samples of Σ_k p · tangent
 Tensor Dot(const PenaltyInput& input, const Tensor& p, const std::vector<Seed>& seeds) {
   const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
@@ -149,7 +101,8 @@ Tensor MeanOf(const Tensor& value, const Tensor& ok) {
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type) {
+                                at::ScalarType type,
+                                const std::vector<double>& hand_floor) {
   at::NoGradGuard no_tape;
   const std::int64_t B = contact.mode.size(0), n = kp.size(0);
   const auto options = kp.options().dtype(at::kDouble);
@@ -192,10 +145,19 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   Tensor P = root_b * Pi_c;
   if (!rows.empty()) {
     const std::int64_t m = static_cast<std::int64_t>(K_x.size());
-    const Tensor K = at::tensor(K_x, at::kDouble).to(options).view({1, m, 1});
     const Tensor J_x = at::cat(rows, 1);
-    const std::int64_t hands = m - (spec.com ? 3 : 0);
-    if (hands > 0) result.hand = (K.sqrt() * J_x).narrow(1, m - hands, hands).to(type);
+    std::vector<double> K_floor(K_x.size(), 0.0);
+    for (std::size_t i = spec.com ? 3 : 0; i < K_x.size() && !hand_floor.empty(); ++i) {
+      K_floor[i] = hand_floor[i % 3] * K_x[i];
+      K_x[i] -= K_floor[i];  // (S6) of M − m: the rows are the same
+    }
+    const auto column = [&](const std::vector<double>& k) {
+      return at::tensor(k, at::kDouble).to(options).view({1, m, 1});
+    };
+    const Tensor K = column(K_x);
+    if (!hand_floor.empty()) {
+      result.floor = at::matmul(T(J_x), column(K_floor) * J_x).to(type);
+    }
     // a row that is out is zero, with a one in the Gram matrix's place
     const Tensor out = at::stack(fly, 1).repeat_interleave(3, 1);  // (B, m)
     Tensor J = at::matmul(J_x * scale, Pi_c);
@@ -361,11 +323,12 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor gain = (kp * alpha).view({1, -1, 1});
   const Tensor K = at::diag(kp) - gain * X;
 
-  // (S7c): A = 2 Pᵀ K P − Π_c; samples left out become A = 0. A bound b under 1 is a margin: the
-  // budget is b M then, which asks for less stiffness and for no more of it anywhere.
+  // (S7c): A = 2 Pᵀ (K − m) P − Π_c; samples left out become A = 0. A bound b under 1 is a margin:
+  // the budget is b M then, which asks for less stiffness and for no more of it anywhere.
   const Tensor bound = BoundOf(input, K);
   const Tensor scale = 2 / bound.clamp_max(1);
-  const Tensor form = at::matmul(at::matmul(T(input.budget.P), K), input.budget.P);
+  const Tensor held = input.budget.floor.defined() ? K - input.budget.floor : K;
+  const Tensor form = at::matmul(at::matmul(T(input.budget.P), held), input.budget.P);
   const auto condition = [&](const Tensor& twice) {
     return at::where(Wide(result.ok), twice - input.budget.unit, zero);
   };
@@ -386,13 +349,6 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
                                   at::matmul(d.right, T(input.budget.P)));
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
-
-  if (input.budget.hand.defined() && config.AsksForHands()) {
-    const HandFloor floor = FloorOf(input, config, form, result.ok);
-    result.surrogate = result.surrogate + surrogate_of(floor.left, floor.right);
-    result.value = result.value + floor.value.mean();
-    result.hand_give = floor.give;
-  }
 
   // the action loop, also of samples left out: it is what brings them back. Slow modes, those near
   // z = 1 on which a trained policy's loop comes to be unstable, are those of the sum over frames,

@@ -34,17 +34,22 @@ struct ContactBatch {
 ///
 ///     P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ ],   F Fᵀ = (R K_x Rᵀ)⁻¹
 struct BudgetFactors {
-  Tensor P;     // (B, nv, nv)   [(rad/N·m)^½]
-  Tensor Pi;    // (B, nv, nv)
-  Tensor unit;  // (B, nv, nv)   projector on what P acts on: the identity but for a closed chain
-  Tensor ok;    // (B) bool: false where a Jacobian has lost rank
-  Tensor hand;  // (B, h, nv) K_x^½ J of the hands named, three rows each; undefined: none is
+  Tensor P;      // (B, nv, nv)   [(rad/N·m)^½]
+  Tensor Pi;     // (B, nv, nv)
+  Tensor unit;   // (B, nv, nv)   projector on what P acts on: the identity but for a closed chain
+  Tensor ok;     // (B) bool: false where a Jacobian has lost rank
+  Tensor floor;  // (B, nv, nv) m of the band [N·m/rad]; undefined: 0
 };
 /// Worked out in double on the batch's device, handed out as `type`.
+///
+/// @param hand_floor  empty, or per axis the share f of a hand's stiffness it must not fall under:
+///                    the band from m = Jᵀ f K J of the hands to M, docs/math/stiffness.md section
+///                    3. P is then made of M − m, and K − m takes the place of K.
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type);
+                                at::ScalarType type,
+                                const std::vector<double>& hand_floor = {});
 
 /// The servo (S1), one entry per joint.
 struct ServoTensors {
@@ -60,7 +65,6 @@ struct PenaltyResult {
   Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
   Tensor ok;         // (B) bool: samples that took part
   Tensor loop_norm;  // (B) ‖S_a + S_τ Kp α‖₂ (silc), else undefined
-  Tensor hand_give;  // (B, h) K_i C_ii: how far a hand gives way, 1 at its bound (hand_floor)
 };
 
 /// What the methods look at. Members a method does not need may be undefined.
@@ -87,10 +91,8 @@ PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& conf
 PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 /// (S7a) on K₁.                                                                   (silc-paper)
 PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& config);
-/// (S7c) on K_s, ‖2 PᵀKP/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under its
+/// (S7c) on K_s, ‖2 Pᵀ(K − m)P/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under its
 /// limit.                                                                             (silc)
-/// Where hand_floor asks for it, hands that give way too much:  weight Σ_i h(ln(f_i K_i C_ii)₊),
-/// C = J K⁻¹ Jᵀ of a hand on the base, h(x) = x² up to a quarter, then straight on    (S8f)
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config);
 
 /// The one the method names. @pre it has one: not baseline, not sn-lcp.

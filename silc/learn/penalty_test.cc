@@ -398,38 +398,35 @@ TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
 
 const Eigen::Vector3d kStiffHand(6000, 4000, 5000);  // [N/m] more than the policies below have
 
-// (S8f) against dense inverses: how far each axis of a hand gives way on the base, and what that
-// costs: nothing above the floor, a square under it, a straight line far under it.
-TEST(PenaltyValue, HandsUnderTheirFloorAgreeWithStiffness) {
-  int above = 0, under = 0, far = 0;
+// The band from m to M, as it is written, with dense factors: all σ of every sample.
+TEST(PenaltyValue, ABandForHandsAgreesWithStiffness) {
+  const std::vector<double> floor = {0.5, 0, 0.9};
   for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
     World world(weight, {10, 9}, kStiffHand);
     world.config.action_loop_weight = 0;
+    world.config.sigmas = "all";
     const double free = StaticPenalty(world.Run(), world.config).value.item<double>();
-    EXPECT_FALSE(StaticPenalty(world.Run(), world.config).hand_give.defined());
-    const std::vector<double> floor = {0.5, 0.3, 0.9};
-    world.config.hand_floor = floor;
-    world.config.hand_floor_weight = 2;
-    const PenaltyResult result = StaticPenalty(world.Run(), world.config);
-    double expected = free;
+    world.input.budget =
+        MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, floor);
+    double expected = 0;
     for (int i = 0; i < kBatch; ++i) {
       const ContactKinematics& c = world.contact[i];
+      ReducedBudget reduced;
+      ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, c, &reduced), StiffnessStatus::kOk);
       const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
       const MatrixXd K = N.transpose() * Reference(&world, i).K * N, J = c.hand_on_base[1] * N;
-      const MatrixXd C = J * K.fullPivLu().solve(J.transpose());
-      for (int axis = 0; axis < 3; ++axis) {
-        const double give = (*world.spec.hand[1])[axis] * C(axis, axis);
-        EXPECT_NEAR(result.hand_give[i][axis].item<double>() / give, 1, 1e-8);
-        const double over = std::log(std::max(1.0, floor[axis] * give));
-        expected += 2 * (over < 0.25 ? over * over : 0.25 * (2 * over - 0.25)) / kBatch;
-        ++(over == 0 ? above : over < 0.25 ? under : far);
+      const Eigen::Vector3d k(floor[0] * kStiffHand[0], 0, floor[2] * kStiffHand[2]);
+      const MatrixXd M = reduced.M, m = J.transpose() * k.asDiagonal() * J;
+      const MatrixXd L = test::LowerCholesky((M - m) / 2);
+      const MatrixXd band = L.inverse() * (K - (M + m) / 2) * L.inverse().transpose();
+      const Eigen::VectorXd sigmas = Eigen::JacobiSVD<MatrixXd>(band).singularValues();
+      for (const double sigma : sigmas) {
+        expected += std::pow(std::max(0.0, sigma - 1), 2) / kBatch;
       }
     }
-    EXPECT_NEAR(result.value.item<double>() / expected, 1, 1e-9);
+    EXPECT_NEAR(StaticPenalty(world.Run(), world.config).value.item<double>() / expected, 1, 1e-8);
+    EXPECT_GT(expected, 1.1 * free);
   }
-  EXPECT_GT(above, 0);
-  EXPECT_GT(under, 0);
-  EXPECT_GT(far, 0);
 }
 
 // The loop that is bounded is the whole one: actions seen, and actions felt through their torque.
@@ -491,15 +488,13 @@ TEST(PenaltyGradient, SilcAllByLogarithm) {
   CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
 }
 
-TEST(PenaltyGradient, SilcHandsUnderTheirFloor) {
-  for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
-    World world(weight, {10, 9}, kStiffHand);
-    world.config.sigmas = "all";
-    world.config.action_loop_weight = 0;
-    world.config.hand_floor = {0.5, 0.3, 0.9};
-    world.input.bound = at::full({}, 1e6, at::kDouble);  // the floor alone
-    CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
-  }
+TEST(PenaltyGradient, SilcWithABandForHands) {
+  World world(NullWeight::kServo, {10, 9}, kStiffHand);
+  world.config.sigmas = "all";
+  world.config.hinge = "log";
+  world.input.budget =
+      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, {0.5, 0, 0.9});
+  CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
 }
 
 // Under a bound that is still wide some σ are let pass and the rest count from there.
@@ -635,18 +630,28 @@ TEST(PenaltyAlone, BringsTheDiscViolationToZero) {
   EXPECT_LT(ShareLeft(&world, penalty, 500, 0.02), 1e-4);
 }
 
-// Floor and bound together leave a band, and there is a policy in it.
-TEST(PenaltyAlone, BringsHandsUpToTheirFloor) {
+// A policy within its band: the hand, measured by (S11), gives way no less than the bound says and
+// no more than the floor does.
+TEST(PenaltyAlone, BringsHandsIntoTheirBand) {
   World world(NullWeight::kIdentity, {40, 32}, 0.5 * kStiffHand);
   world.config.sigmas = "all";
   world.config.hinge = "log";
   world.config.action_loop_weight = 0;
-  world.config.hand_floor = {0, 0, 0.8};
-  world.config.hand_floor_weight = 1;
+  world.input.budget =
+      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, {0, 0, 0.7});
   const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
+  const auto stiffness = [&](int i) {  // z of the hand on the base, over its bound
+    const ContactKinematics& c = world.contact[i];
+    const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
+    const MatrixXd K = N.transpose() * Reference(&world, i).K * N, J = c.hand_on_base[1] * N;
+    return 1 / (J * K.fullPivLu().solve(J.transpose()))(2, 2) / (*world.spec.hand[1])[2];
+  };
+  for (int i = 0; i < kBatch; ++i) EXPECT_LT(stiffness(i), 0.65);
   EXPECT_LT(ShareLeft(&world, penalty, 800, 0.02), 1e-3);
-  const Tensor give = penalty(world.Run()).hand_give.select(1, 2);
-  EXPECT_LT(give.max().item<double>(), 1 / 0.79);
+  for (int i = 0; i < kBatch; ++i) {
+    EXPECT_GT(stiffness(i), 0.68);
+    EXPECT_LT(stiffness(i), 1.02);
+  }
 }
 
 // ---- λ ----

@@ -53,7 +53,7 @@ NamedTensors StateOf(const SpectralNormaliser& normaliser, const std::string& ag
 struct ChunkResult {
   std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
   std::vector<Tensor> kl, surrogate, value;    // per agent
-  Tensor penalty_value, sigma, condition, ok, loop_norm, hand_give, mode;
+  Tensor penalty_value, sigma, condition, ok, loop_norm, mode;
 };
 
 struct Trainer::Impl {

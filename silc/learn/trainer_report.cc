@@ -39,7 +39,7 @@ Scalars Trainer::Impl::Report(const UpdateResult& update) {
 void Trainer::Impl::ReportPenalty(const std::vector<ChunkResult>& results,
                                   double score,
                                   Scalars* scalars) {
-  std::vector<Tensor> sigmas, oks, modes, loops, gives;
+  std::vector<Tensor> sigmas, oks, modes, loops;
   double violation = 0;
   for (const ChunkResult& r : results) {
     if (!r.sigma.defined()) continue;
@@ -50,7 +50,6 @@ void Trainer::Impl::ReportPenalty(const std::vector<ChunkResult>& results,
     oks.push_back(r.ok);
     if (r.mode.defined()) modes.push_back(r.mode);
     if (r.loop_norm.defined()) loops.push_back(r.loop_norm);
-    if (r.hand_give.defined()) gives.push_back(r.hand_give);
   }
   if (sigmas.empty()) return;
   const Tensor ok = at::cat(oks), sigma = at::cat(sigmas).masked_select(ok);
@@ -81,15 +80,6 @@ void Trainer::Impl::ReportPenalty(const std::vector<ChunkResult>& results,
   }
   if (!loops.empty()) {
     scalars->emplace_back("stiffness/action_loop", at::cat(loops).mean().item<double>());
-  }
-  if (!gives.empty()) {
-    // the middle one: a hand that hardly gives way has a share without end
-    const Tensor give = at::cat(gives);
-    for (std::int64_t axis = 0; axis < 3; ++axis) {
-      const Tensor own = give.slice(1, axis, give.size(1), 3).reshape(-1);
-      scalars->emplace_back(std::string("stiffness/hand_share_") + "xyz"[axis],
-                            1 / own.median().item<double>());
-    }
   }
   weight.Follow(violation, score);
 }

@@ -55,6 +55,9 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
   batch.gravity.resize(chunks);
   batch.mode.resize(chunks);
   if (!needs_stiffness || !penalised) return batch;
+  const bool floored = method == Method::kSilc && config.penalty.AsksForHands();
+  const std::vector<double> hand_floor =
+      floored ? config.penalty.hand_floor : std::vector<double>{};
   ForChunks(chunks, threads, [&](int chunk) {
     const auto [first, count] = Rows(B, chunk, chunks);
     const std::int64_t some = PenaltyRows(count, chunk);
@@ -69,7 +72,8 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
         MakeBudgetFactors(spec.stiffness_spec.budget,
                           servo.kp,
                           {batch.mode[chunk], pick(com), pick(hand), pick(closing), {}},
-                          at::kFloat);
+                          at::kFloat,
+                          hand_floor);
   });
   return batch;
 }
@@ -165,7 +169,6 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
   result.condition = penalty.condition;
   result.ok = penalty.ok;
   result.loop_norm = penalty.loop_norm;
-  result.hand_give = penalty.hand_give;
   result.mode = batch.mode[chunk];
   return result;
 }
@@ -290,7 +293,7 @@ const std::vector<ChunkResult>& Trainer::Impl::Replay(const MiniBatch& batch,
     put(batch.budget[0].Pi, &b.budget[0].Pi);
     put(batch.budget[0].unit, &b.budget[0].unit);
     put(batch.budget[0].ok, &b.budget[0].ok);
-    put(batch.budget[0].hand, &b.budget[0].hand);
+    put(batch.budget[0].floor, &b.budget[0].floor);
     put(batch.gravity[0], &b.gravity[0]);
     put(batch.mode[0], &b.mode[0]);
     put(signs, &recorded_signs);
