@@ -82,6 +82,11 @@ std::vector<const ExperimentResult*> PageWriter::Results(const std::string& expe
       if (result.experiment == experiment) results.push_back(&result);
     }
   }
+  // other seeds of a row speak for it only together with the one that is here
+  if (results.empty()) return results;
+  for (const RecordedResult& other : data_.recorded) {
+    if (other.row == row && other.result.experiment == experiment) results.push_back(&other.result);
+  }
   return results;
 }
 

@@ -7,6 +7,7 @@
 
 #include "silc/eval/experiment.h"
 #include "silc/report/paper.h"
+#include "silc/report/recorded.h"
 #include "silc/report/shelf.h"
 
 namespace silc {
@@ -23,6 +24,7 @@ struct ReportData {
   std::vector<ShelfPolicy> shelf;
   std::vector<std::string> experiments;              // that were asked for, in order
   std::vector<std::vector<ExperimentResult>> found;  // per policy of the shelf
+  std::vector<RecordedResult> recorded;              // of other training seeds; beside the shelf's
   std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
   std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
   std::map<std::string, PagePicture> pictures;       // by experiment

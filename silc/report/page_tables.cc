@@ -52,6 +52,13 @@ std::string PageWriter::Policies() {
       "A "
       "card beside each file (<code>.md</code>) says how it was trained.");
   out += data_.shelf.empty() ? Paragraph("The folder holds no policies.") : table.Render();
+  if (!data_.recorded.empty()) {
+    out += Paragraph(fmt::format(
+        "{} more policies, the same rows trained with other seeds, are not in the folder; their "
+        "results are, in <code>seeds/</code>. Where a row has them its number is the mean over "
+        "training seeds, and its interval resamples seeds and robots.",
+        data_.recorded.size()));
+  }
   return out;
 }
 
@@ -121,6 +128,7 @@ std::string PageWriter::Experiment(const std::string& id,
   out += Notes(experiment);
   const std::string shot = Shot(experiment, "side");
   if (!shot.empty()) out = "<div class=\"intro\"><div>\n" + out + "</div>" + shot + "</div>\n";
+  out += SeedsOf(experiment);
   out += tables;
   out += Figures(experiment);
   out += AllMetrics(experiment);
@@ -132,6 +140,22 @@ std::string PageWriter::Experiment(const std::string& id,
   out +=
       commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);
   return Section(id, title, out);
+}
+
+std::string PageWriter::SeedsOf(const std::string& experiment) const {
+  std::string rows;
+  for (const RowKey& row : RowsWith(experiment)) {
+    std::string seeds;
+    for (const RecordedResult& other : data_.recorded) {
+      if (!(other.row == row) || other.result.experiment != experiment) continue;
+      const auto robots = other.result.trials;
+      seeds += fmt::format("{}{} ({})", seeds.empty() ? "" : ", ", other.seed, robots);
+    }
+    if (!seeds.empty()) rows += (rows.empty() ? "" : "; ") + Label(row) + " " + seeds;
+  }
+  if (rows.empty()) return "";
+  return Paragraph("Training seeds beside the shelf’s, in brackets their robots: " +
+                   EscapeHtml(rows) + ". They share the policy that the row started from.");
 }
 
 std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts) {

@@ -165,5 +165,24 @@ TEST(Page, TextFromFilesIsText) {
 
 TEST(Page, SameDataSameBytes) { EXPECT_EQ(RenderPage(Some()), RenderPage(Some())); }
 
+// Training seeds whose policies are not here: a row's number is the mean over all of them.
+TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
+  ReportData data = Some();
+  const std::string before = RenderPage(data);
+  EXPECT_EQ(before.find("Training seeds beside"), before.npos);
+  ExperimentResult other = Result("walk", {Number("action_jitter", 3.5e4, 100)});
+  other.trials = 256;
+  data.recorded.push_back({{"baseline", ""}, "2", other});
+  // a row that has no policy here gets none from a record
+  data.recorded.push_back({{"silc", "hard-hand"}, "2", other});
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_NE(page.find("baseline 2 (256)"), page.npos);
+  EXPECT_EQ(page.find("hard-hand 2 (256)"), page.npos);
+  // (2 + 3.5)/2 · 10⁴
+  EXPECT_NE(page.find("2.75"), page.npos);
+  EXPECT_EQ(before.find("2.75"), before.npos);
+}
+
 }  // namespace
 }  // namespace silc

@@ -59,6 +59,8 @@ class PageWriter {
                          const std::string& title,
                          const std::string& experiment,
                          const std::string& intro);
+  // training seeds whose results are recorded; "" when there are none
+  std::string SeedsOf(const std::string& experiment) const;
   std::string MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts);
   // every metric of the experiment, for the policies that have it
   std::string AllMetrics(const std::string& experiment);

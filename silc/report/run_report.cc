@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever an experiment's code gives other numbers for the same settings.
-constexpr int kResultsVersion = 2;
+constexpr int kResultsVersion = 3;
 
 // experiments of the page, in its order
 constexpr const char* kExperiments[] = {
@@ -69,6 +69,7 @@ class Reporter {
     data_.paper = ReadPaper();
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
+    data_.recorded = ReadRecorded(options_.policies);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/report/recorded.h"
+
+#include <filesystem>
+#include <set>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/yaml.h"
+#include "silc/report/page_words.h"
+
+namespace silc {
+
+std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const fs::path seeds = fs::path(folder) / "seeds";
+  const std::string index = (seeds / "index.yaml").string();
+  if (!fs::is_regular_file(index)) return {};
+  const std::vector<std::string> methods(std::begin(kMethods), std::end(kMethods));
+  const YamlNode list = YamlNode::ParseFile(index);
+  if (!list.IsList()) list.Fail("must be a list of results");
+  std::vector<RecordedResult> recorded;
+  std::set<std::string> policies;  // by content and experiment
+  for (int i = 0; i < list.size(); ++i) {
+    const YamlNode node = list[i];
+    node.Keys({"file", "method", "seed"}, {"mode"});
+    RecordedResult one;
+    one.row.method = node["method"].AsChoice(methods);
+    if (node.Has("mode")) one.row.mode = node["mode"].AsString();
+    one.seed = node["seed"].AsString();
+    const std::string file = (seeds / node["file"].AsString()).string();
+    if (!fs::is_regular_file(file)) node["file"].Fail(file + ": no such file");
+    one.result = FromJson(ReadFile(file), file);
+    if (!policies.insert(one.result.experiment + one.result.policy_hash).second) {
+      node["file"].Fail("a result of the same policy is there already");
+    }
+    recorded.push_back(std::move(one));
+  }
+  return recorded;
+}
+
+}  // namespace silc

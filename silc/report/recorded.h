@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "silc/eval/experiment.h"
+#include "silc/report/paper.h"
+
+namespace silc {
+
+/// A result of a policy that is not on the shelf: the same row, trained with another seed. Policies
+/// take two megabytes each, their results some fifty kilobytes.
+struct RecordedResult {
+  RowKey row;
+  std::string seed;  // of the training
+  ExperimentResult result;
+};
+
+/// What `FOLDER/seeds/index.yaml` lists, in its order; nothing where there is no such file.
+///
+///     - {file: NAME.json, method: silc, mode: compliance, seed: 2}
+///
+/// NAME.json is what `silc eval … --json NAME.json` writes of one policy; methods without a budget
+/// have no mode. Throws ConfigError for what cannot be read or is there twice.
+std::vector<RecordedResult> ReadRecorded(const std::string& folder);
+
+}  // namespace silc
