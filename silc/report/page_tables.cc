@@ -93,7 +93,9 @@ std::string PageWriter::TableOne() {
   }
   return Paragraph(
              "Upper bounds on stiffness; the hands’ are from the text of the constant-load "
-             "experiment. Ours are the files in <code>configs/budgets</code>. As bounds on "
+             "experiment. Ours are the files in <code>configs/budgets</code>; a hand’s number is "
+             "held against the pelvis, so that in the world it has the legs in series. As bounds "
+             "on "
              "the total stiffness of a standing robot 200 N/m at the centre of mass could "
              "not be met: gravity alone asks for mg/h, about 500 N/m. They bound the joints’ "
              "part.") +
