@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
@@ -79,8 +80,7 @@ UserBudget ReadBudget(const std::string& name_or_path) {
   std::string stem = name_or_path;
   std::replace(stem.begin(), stem.end(), '-', '_');
   std::vector<std::string> names;
-  for (const char* folder :
-       {"configs/budgets", SILC_BUDGETS_SOURCE_DIR, SILC_BUDGETS_INSTALL_DIR}) {
+  for (const std::string& folder : DataFolders("configs/budgets")) {
     const fs::path file = fs::path(folder) / (stem + ".yaml");
     if (fs::is_regular_file(file)) {
       UserBudget budget = ParseBudget(ReadFile(file.string()), file.string());

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
 
@@ -193,11 +194,12 @@ std::string FindLayout(const std::string& name_or_path, const std::string& direc
 std::string LayoutFolder() {
   const char* chosen = std::getenv("SILC_LAYOUTS");
   if (chosen != nullptr && *chosen != '\0') return chosen;
-  for (const char* folder : {"layouts", SILC_LAYOUTS_SOURCE_DIR}) {
+  const std::vector<std::string> folders = DataFolders("layouts");
+  for (const std::string& folder : folders) {
     if (std::filesystem::is_regular_file(std::filesystem::path(folder) / "falcon.yaml"))
       return folder;
   }
-  return SILC_LAYOUTS_INSTALL_DIR;
+  return folders.back();
 }
 
 }  // namespace silc

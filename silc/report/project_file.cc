@@ -3,13 +3,14 @@
 
 #include <filesystem>
 
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 
 namespace silc {
 
 std::string FindProjectFile(const std::string& relative_path) {
   namespace fs = std::filesystem;
-  for (const char* folder : {".", SILC_REPORT_SOURCE_DIR, SILC_REPORT_INSTALL_DIR}) {
+  for (const std::string& folder : DataFolders("")) {
     const fs::path path = fs::path(folder) / relative_path;
     if (fs::is_regular_file(path)) return path.lexically_normal().string();
   }

@@ -7,16 +7,10 @@
 #include <filesystem>
 #include <set>
 
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
-
-#ifndef SILC_ROBOTS_SOURCE_DIR
-#define SILC_ROBOTS_SOURCE_DIR ""
-#endif
-#ifndef SILC_ROBOTS_INSTALL_DIR
-#define SILC_ROBOTS_INSTALL_DIR ""
-#endif
 
 namespace silc {
 namespace {
@@ -352,9 +346,7 @@ std::string FindRobotFile(const std::string& name_or_path) {
       rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
     }
   }
-  for (const char* folder : {"robots", SILC_ROBOTS_SOURCE_DIR, SILC_ROBOTS_INSTALL_DIR}) {
-    if (*folder != '\0') folders.emplace_back(folder);
-  }
+  for (std::string& folder : DataFolders("robots")) folders.push_back(std::move(folder));
 
   std::set<std::string> found;
   for (const std::string& folder : folders) {

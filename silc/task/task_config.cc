@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "silc/base/check.h"
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
@@ -268,11 +269,8 @@ std::string FindTaskFile(const std::string& name_or_path) {
   }
   std::string name = name_or_path;
   std::replace(name.begin(), name.end(), '-', '_');
-  std::vector<std::string> known, folders = {"configs/tasks"};
-#ifdef SILC_TASK_CONFIG_DIR
-  folders.emplace_back(SILC_TASK_CONFIG_DIR);
-#endif
-  for (const std::string& folder : folders) {
+  std::vector<std::string> known;
+  for (const std::string& folder : DataFolders("configs/tasks")) {
     const fs::path file = fs::path(folder) / (name + ".yaml");
     if (fs::is_regular_file(file)) return file.string();
     if (!fs::is_directory(folder)) continue;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
@@ -39,7 +40,7 @@ std::string FindPreset(const std::string& task, const std::string& preset) {
   const std::string stem = Underscored(fs::path(task).stem().string());
   const std::string name = preset.empty() ? stem : stem + "_" + Underscored(preset);
   std::vector<std::string> known;
-  for (const char* folder : {"configs/train", SILC_TRAIN_SOURCE_DIR, SILC_TRAIN_INSTALL_DIR}) {
+  for (const std::string& folder : DataFolders("configs/train")) {
     const fs::path file = fs::path(folder) / (name + ".yaml");
     if (fs::is_regular_file(file)) return file.string();
     std::error_code missing;
