@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -138,6 +139,24 @@ std::string PageWriter::Experiment(const std::string& id,
   for (const ShelfPolicy& policy : data_.shelf) {
     const auto at = data_.commands.find(RunKey(experiment, policy.path));
     if (at != data_.commands.end()) commands.push_back(at->second);
+  }
+  bool other_seeds = false;
+  for (const RecordedResult& other : data_.recorded) {
+    const ExperimentResult& result = other.result;
+    if (result.experiment != experiment || !Has(other.row)) continue;
+    if (!other_seeds)
+      commands.emplace_back("# other training seeds: silc sweep makes their policies");
+    other_seeds = true;
+    const auto gravity = result.settings.find("gravity channel");
+    const bool held = gravity != result.settings.end() && gravity->second == "held";
+    const std::size_t seeds = std::max<std::size_t>(1, result.seeds.size());
+    commands.push_back(fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
+                                   experiment,
+                                   result.policy,
+                                   result.mode,
+                                   held ? " --hold-gravity" : "",
+                                   static_cast<std::size_t>(result.trials) / seeds,
+                                   fmt::join(result.seeds, ",")));
   }
   out +=
       commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);

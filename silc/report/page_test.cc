@@ -172,6 +172,9 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
   EXPECT_EQ(before.find("Training seeds beside"), before.npos);
   ExperimentResult other = Result("walk", {Number("action_jitter", 3.5e4, 100)});
   other.trials = 256;
+  other.policy = "runs/sweep/b-seed2/policy.onnx";
+  other.mode = "compliance";
+  other.seeds = {1};
   data.recorded.push_back({{"baseline", ""}, "2", other});
   // a row that has no policy here gets none from a record
   data.recorded.push_back({{"silc", "hard-hand"}, "2", other});
@@ -179,6 +182,9 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
   EXPECT_EQ(FindHtmlFault(page), "");
   EXPECT_NE(page.find("baseline 2 (256)"), page.npos);
   EXPECT_EQ(page.find("hard-hand 2 (256)"), page.npos);
+  EXPECT_NE(page.find("silc eval walk --policy runs/sweep/b-seed2/policy.onnx --mode compliance "
+                      "--episodes 256 --seeds 1"),
+            page.npos);
   // (2 + 3.5)/2 · 10⁴
   EXPECT_NE(page.find("2.75"), page.npos);
   EXPECT_EQ(before.find("2.75"), before.npos);
