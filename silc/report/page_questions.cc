@@ -182,6 +182,19 @@ std::string PageWriter::Questions() {
                                 within(hard, 1000) ? "met" : "not met",
                                 hard > soft ? "monotone" : "not monotone"));
     }
+    // what holds at the hand need not hold in every direction of the joints
+    std::string over;
+    for (const RowKey& row : {silc_soft, silc_hard}) {
+      const Estimate share = Get("budget", row, "disc_violations");
+      if (std::isnan(share.value)) continue;
+      over += (over.empty() ? "" : ", ") + Show(share, "%") + " (" + Code(Name(row)) + ")";
+    }
+    if (!over.empty()) {
+      answer += Paragraph(
+          "Moments of stepping with the static stiffness over the budget in some "
+          "direction of the joints: " +
+          over + ".");
+    }
     const Estimate base = Get("hand-load", kBaseline, "step_stiffness_z");
     if (!std::isnan(base.value))
       answer += Paragraph("For comparison, <code>baseline</code>: " + Show(base, "N/m") + ".");
