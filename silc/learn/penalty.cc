@@ -128,18 +128,17 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   result.Pi = projector(J_c);
   const Tensor Pi_c = spec.weight == NullWeight::kIdentity ? result.Pi : projector(J_c * scale);
 
-  // the tasks that have a bound, stacked; in flight the centre of mass has none
-  std::vector<Tensor> rows, fly;
+  // the tasks that have a bound, stacked
+  std::vector<Tensor> rows;
   std::vector<double> K_x;
-  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J, bool stands) {
+  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J) {
     if (!k) return;
     rows.push_back(J.to(at::kDouble));
-    fly.push_back(stands ? flies : at::zeros_like(flies));
     K_x.insert(K_x.end(), k->data(), k->data() + 3);
   };
-  stack(spec.com, contact.com, true);
+  stack(spec.com, contact.com);
   for (int side = 0; side < 2; ++side) {
-    stack(spec.hand[side], spec.hand[side] ? contact.hand.select(1, side) : Tensor(), false);
+    stack(spec.hand[side], spec.hand[side] ? contact.hand.select(1, side) : Tensor());
   }
   const double root_b = 1 / std::sqrt(spec.null_stiffness);
   Tensor P = root_b * Pi_c;
@@ -158,8 +157,10 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     if (!hand_floor.empty()) {
       result.floor = at::matmul(T(J_x), column(K_floor) * J_x).to(type);
     }
-    // a row that is out is zero, with a one in the Gram matrix's place
-    const Tensor out = at::stack(fly, 1).repeat_interleave(3, 1);  // (B, m)
+    // in flight the centre of mass, whose rows are the first, has no bound: a row that is out is
+    // zero, with a one in the Gram matrix's place
+    const Tensor out = at::zeros({B, m}, flies.options());
+    if (spec.com) out.narrow(1, 0, 3).copy_(flies.unsqueeze(1));
     Tensor J = at::matmul(J_x * scale, Pi_c);
     J = at::where(out.unsqueeze(2), at::zeros({}, options), J);
     const Tensor gram = at::matmul(J, T(J)) + at::diag_embed(out.to(at::kDouble));
@@ -335,18 +336,15 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Directions d =
       PenalisedDirections(condition(scale * form), bound.clamp_min(1), config, input);
   if (std::min(config.bound_start, config.bound_end) < 1) result.condition = condition(2 * form);
-  // left = 2 P u/min(b, 1), right = P v, p = −N₀ᵀ α Kp left                               (S9)
-  // what has dS = Σ_k left_kᵀ dK right_k on the tape
-  const auto surrogate_of = [&](const Tensor& left, const Tensor& r) {
-    const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
-    std::vector<Seed> seeds = {{channels.q, r}};
-    if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
-    if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
-    if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
-    return Dot(input, p, seeds);
-  };
-  result.surrogate = surrogate_of(scale * at::matmul(d.left, T(input.budget.P)),
-                                  at::matmul(d.right, T(input.budget.P)));
+  // left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                               (S9)
+  const Tensor left = scale * at::matmul(d.left, T(input.budget.P));
+  const Tensor r = at::matmul(d.right, T(input.budget.P));
+  const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
+  std::vector<Seed> seeds = {{channels.q, r}};
+  if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
+  if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
+  if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
+  result.surrogate = Dot(input, p, seeds);
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 

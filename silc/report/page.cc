@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/report/page.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "silc/report/html.h"
@@ -270,6 +273,21 @@ std::string PageWriter::Method() {
 
 std::string RunKey(const std::string& experiment, const std::string& policy_path) {
   return experiment + ", " + policy_path;
+}
+
+std::string EvalCommand(const std::string& experiment,
+                        const std::string& policy_path,
+                        const std::string& mode,
+                        bool hold_gravity,
+                        int episodes,
+                        const std::vector<std::uint64_t>& seeds) {
+  return fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
+                     experiment,
+                     policy_path,
+                     mode,
+                     hold_gravity ? " --hold-gravity" : "",
+                     episodes,
+                     fmt::join(seeds, ","));
 }
 
 std::string RenderPage(const ReportData& data) { return PageWriter(data).Write(); }

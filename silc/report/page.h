@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,6 +39,14 @@ struct ReportData {
 
 /// What a key of `failures` and `commands` looks like.
 std::string RunKey(const std::string& experiment, const std::string& policy_path);
+
+/// The command line that gives a result again.
+std::string EvalCommand(const std::string& experiment,
+                        const std::string& policy_path,
+                        const std::string& mode,
+                        bool hold_gravity,
+                        int episodes,
+                        const std::vector<std::uint64_t>& seeds);
 
 /// One HTML document that needs nothing but itself: CSS, figures and pictures are in it, there is
 /// no script and nothing to fetch. The same data give the same bytes.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -149,14 +148,9 @@ std::string PageWriter::Experiment(const std::string& id,
     other_seeds = true;
     const auto gravity = result.settings.find("gravity channel");
     const bool held = gravity != result.settings.end() && gravity->second == "held";
-    const std::size_t seeds = std::max<std::size_t>(1, result.seeds.size());
-    commands.push_back(fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
-                                   experiment,
-                                   result.policy,
-                                   result.mode,
-                                   held ? " --hold-gravity" : "",
-                                   static_cast<std::size_t>(result.trials) / seeds,
-                                   fmt::join(result.seeds, ",")));
+    const int seeds = std::max(1, static_cast<int>(result.seeds.size()));
+    commands.push_back(EvalCommand(
+        experiment, result.policy, result.mode, held, result.trials / seeds, result.seeds));
   }
   out +=
       commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);

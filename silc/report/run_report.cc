@@ -41,7 +41,6 @@ struct Job {
   std::string experiment;
   ExperimentOptions options;
   std::string file;  // in the cache
-  std::string command;
 };
 
 // The name of a result: whatever changes the numbers is hashed into it.
@@ -124,7 +123,7 @@ class Reporter {
       for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
         const ShelfPolicy& policy = data_.shelf[i];
         if (!policy.fault.empty() || !Wanted(name, policy.row.method, policy.row.mode)) continue;
-        Job job{i, name, {}, "", ""};
+        Job job{i, name, {}, ""};
         job.options.mode = policy.budget();
         job.options.hold_gravity = policy.gravity_held && FindExperiment(name).observes_budget;
         job.options.seeds = options_.seeds;
@@ -133,14 +132,12 @@ class Reporter {
         if (job.options.episodes == 0) job.options.episodes = FindExperiment(name).episodes;
         job.file =
             (fs::path(Cache()) / (CacheName(job, hashes[i], options_.version) + ".json")).string();
-        job.command = fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
-                                  name,
-                                  policy.path,
-                                  job.options.mode,
-                                  job.options.hold_gravity ? " --hold-gravity" : "",
-                                  job.options.episodes,
-                                  Seeds(options_.seeds));
-        data_.commands[RunKey(name, policy.path)] = job.command;
+        data_.commands[RunKey(name, policy.path)] = EvalCommand(name,
+                                                                policy.path,
+                                                                job.options.mode,
+                                                                job.options.hold_gravity,
+                                                                job.options.episodes,
+                                                                job.options.seeds);
         jobs.push_back(std::move(job));
       }
     }
