@@ -19,6 +19,8 @@ namespace {
 
 // Wider than any robot needs; catches N/mm written for N/m and the like.
 constexpr double kSoftest = 1e-3, kStiffest = 1e9;  // [N/m], [N·m/rad]
+// A band narrower than this leaves a policy nothing to do.
+constexpr double kHighestFloor = 0.99;  // [1]
 
 Eigen::Vector3d ReadAxes(const YamlNode& node) {
   if (!node.IsList() || node.size() != 3) node.Fail("must be three numbers, N/m along x, y, z");
@@ -30,7 +32,8 @@ Eigen::Vector3d ReadAxes(const YamlNode& node) {
 }  // namespace
 
 BudgetSpec ParseBudget(const YamlNode& root) {
-  root.Keys({"null_space"}, {"com", "hands", "left_hand", "right_hand"});
+  root.Keys({"null_space"},
+            {"com", "hands", "left_hand", "right_hand", "hand_floor", "channels", "condition"});
 
   BudgetSpec spec;
   if (root.Has("com")) spec.com = ReadAxes(root["com"]);
@@ -49,6 +52,32 @@ BudgetSpec ParseBudget(const YamlNode& root) {
   spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
   spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
 
+  if (root.Has("hand_floor")) {
+    const YamlNode floor = root["hand_floor"];
+    if (!floor.IsList() || floor.size() != 3) {
+      floor.Fail("must be three shares of the hands' stiffness, along x, y, z");
+    }
+    for (int i = 0; i < 3; ++i) spec.hand_floor[i] = floor[i].AsDoubleIn(0, kHighestFloor);
+  }
+  if (root.Has("channels")) {
+    const YamlNode channels = root["channels"];
+    channels.Keys({}, {"torque", "gravity"});
+    const auto read = [&](const char* key, Channel* channel) {
+      if (!channels.Has(key)) return;
+      const bool held = channels[key].AsChoice({"followed", "held"}) == "held";
+      *channel = held ? Channel::kHeld : Channel::kFollowed;
+    };
+    read("torque", &spec.torque);
+    read("gravity", &spec.gravity);
+  }
+  if (root.Has("condition")) {
+    const std::string name = root["condition"].AsChoice(
+        {Name(Condition::kOneSided), Name(Condition::kTwoSided), Name(Condition::kDisc)});
+    for (const Condition c : {Condition::kOneSided, Condition::kTwoSided, Condition::kDisc}) {
+      if (name == Name(c)) spec.condition = c;
+    }
+  }
+
   const std::string problem = spec.Validate();
   if (!problem.empty()) root.Fail(problem);
   return spec;
@@ -66,9 +95,15 @@ std::string BudgetYaml(const BudgetSpec& spec) {
   axes("com", spec.com);
   axes("left_hand", spec.hand[0]);
   axes("right_hand", spec.hand[1]);
-  return text + fmt::format("null_space: {{weight: {}, stiffness: {}}}\n",
-                            spec.weight == NullWeight::kServo ? "gains" : "identity",
-                            spec.null_stiffness);
+  if (spec.HasFloor()) axes("hand_floor", spec.hand_floor);
+  return text + fmt::format(
+                    "null_space: {{weight: {}, stiffness: {}}}\n"
+                    "channels: {{torque: {}, gravity: {}}}\ncondition: {}\n",
+                    spec.weight == NullWeight::kServo ? "gains" : "identity",
+                    spec.null_stiffness,
+                    Name(spec.torque),
+                    Name(spec.gravity),
+                    Name(spec.condition));
 }
 
 UserBudget ReadBudget(const std::string& name_or_path) {

@@ -20,8 +20,11 @@ struct UserBudget {
 ///
 ///     com: [200, 200, 20000]            # N/m along x, y, z of the world; optional
 ///     hands: [200, 200, 200]            # N/m, both hands; optional; or left_hand / right_hand
-///     null_space: {weight: identity, stiffness: 50}     # N·m/rad; or weight: gains, a fraction of
-///     Kp
+///     hand_floor: [0, 0, 0.75]          # least share of the hands' stiffness; optional
+///     null_space: {weight: identity, stiffness: 50}   # N·m/rad; weight: gains is a fraction of Kp
+///     channels: {torque: followed, gravity: held}     # default: followed; see Channel
+///     condition: disc                   # the default; or two-sided, one-sided: (S7c), (S7b),
+///     (S7a)
 ///
 /// An argument with a dot or a slash in it is a file. Throws ConfigError.
 UserBudget ReadBudget(const std::string& name_or_path);

@@ -21,7 +21,9 @@ std::string Message(const std::string& text) {
 
 TEST(BudgetFile, ReadsEveryKey) {
   const UserBudget budget = ParseBudget(
-      "com: [200, 300, 2e4]\nhands: [1, 2, 3]\nnull_space: {weight: gains, stiffness: 0.5}\n",
+      "com: [200, 300, 2e4]\nhands: [1, 2, 3]\nhand_floor: [0, 0.5, 0.75]\n"
+      "null_space: {weight: gains, stiffness: 0.5}\nchannels: {torque: held, gravity: held}\n"
+      "condition: disc\n",
       "configs/soft.yaml");
   EXPECT_EQ(budget.name, "soft");
   EXPECT_EQ(*budget.spec.com, Eigen::Vector3d(200, 300, 2e4));
@@ -29,6 +31,20 @@ TEST(BudgetFile, ReadsEveryKey) {
   EXPECT_EQ(*budget.spec.hand[1], Eigen::Vector3d(1, 2, 3));
   EXPECT_EQ(budget.spec.weight, NullWeight::kServo);
   EXPECT_EQ(budget.spec.null_stiffness, 0.5);
+  EXPECT_EQ(budget.spec.hand_floor, Eigen::Vector3d(0, 0.5, 0.75));
+  EXPECT_EQ(budget.spec.torque, Channel::kHeld);
+  EXPECT_EQ(budget.spec.gravity, Channel::kHeld);
+  EXPECT_EQ(budget.spec.condition, Condition::kDisc);
+}
+
+// What a file does not say: everything that is sensed is followed, no floor, the sound condition.
+TEST(BudgetFile, KeysLeftOutHaveDefaults) {
+  const BudgetSpec spec =
+      ParseBudget("null_space: {weight: identity, stiffness: 50}\n", "x.yaml").spec;
+  EXPECT_EQ(spec.torque, Channel::kFollowed);
+  EXPECT_EQ(spec.gravity, Channel::kFollowed);
+  EXPECT_EQ(spec.condition, Condition::kDisc);
+  EXPECT_FALSE(spec.HasFloor());
 }
 
 TEST(BudgetFile, OneHandAlone) {
@@ -79,11 +95,13 @@ TEST(BudgetFile, WrittenAndReadBack) {
   spec.hand[1] = Eigen::Vector3d(1, 2, 3e5);
   spec.weight = NullWeight::kServo;
   spec.null_stiffness = 0.7;
-  const BudgetSpec read = ParseBudget(BudgetYaml(spec), "x.yaml").spec;
-  EXPECT_EQ(read.com, spec.com);
-  EXPECT_EQ(read.hand, spec.hand);
-  EXPECT_EQ(read.weight, spec.weight);
-  EXPECT_EQ(read.null_stiffness, spec.null_stiffness);
+  spec.hand_floor = Eigen::Vector3d(0.1, 1.0 / 3, 0);
+  spec.gravity = Channel::kHeld;
+  EXPECT_EQ(ParseBudget(BudgetYaml(spec), "x.yaml").spec, spec);
+  spec = {};
+  spec.torque = Channel::kHeld;
+  spec.condition = Condition::kOneSided;
+  EXPECT_EQ(ParseBudget(BudgetYaml(spec), "x.yaml").spec, spec);
 }
 
 TEST(BudgetFile, MessagesSayWhereAndWhy) {
@@ -98,6 +116,15 @@ TEST(BudgetFile, MessagesSayWhereAndWhy) {
       Message(
           "hands: [1, 2, 3]\nleft_hand: [1, 2, 3]\nnull_space: {weight: gains, stiffness: 1}\n"),
       "soft.yaml:1: hands: is for both hands; drop it, or left_hand and right_hand");
+  const std::string rest = "null_space: {weight: gains, stiffness: 1}\n";
+  EXPECT_EQ(Message("channels: {gravity: hold}\n" + rest),
+            "soft.yaml:1: channels.gravity: 'hold' is not a choice here; did you mean held?");
+  EXPECT_EQ(Message("hands: [1, 2, 3]\nhand_floor: [0, 0, 1]\n" + rest),
+            "soft.yaml:2: hand_floor[2]: 1 is outside [0, 0.99]");
+  EXPECT_EQ(Message("hand_floor: [0, 0, 0.5]\n" + rest),
+            "soft.yaml:1: hand_floor: this budget names no hand");
+  EXPECT_EQ(Message("hands: [1, 2, 3]\nhand_floor: [0, 0, 0.5]\ncondition: two-sided\n" + rest),
+            "soft.yaml:1: hand_floor: only the disc condition (S7c) has a band with a floor");
   try {
     ReadBudget("complaince");
     FAIL();

@@ -52,8 +52,18 @@ std::string BudgetSpec::Validate() const {
   if (error.empty() && !(std::isfinite(null_stiffness) && null_stiffness > 0)) {
     error = "null-space stiffness must be finite and positive";
   }
-  return error;
+  if (!error.empty()) return error;
+  if (!((hand_floor.array() >= 0).all() && (hand_floor.array() < 1).all())) {
+    return "hand_floor: a share of the hands' stiffness is at least 0 and below 1 on every axis";
+  }
+  if (HasFloor() && !hand[0] && !hand[1]) return "hand_floor: this budget names no hand";
+  if (HasFloor() && condition != Condition::kDisc) {
+    return "hand_floor: only the disc condition (S7c) has a band with a floor";
+  }
+  return "";
 }
+
+const char* Name(Channel channel) { return channel == Channel::kHeld ? "held" : "followed"; }
 
 std::span<const NamedBudget> PaperModes() {
   // Table I and section V-B2 of the paper

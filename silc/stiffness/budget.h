@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "silc/stiffness/condition.h"
 #include "silc/stiffness/contact_jacobian.h"
 #include "silc/stiffness/status.h"
 #include "silc/stiffness/types.h"
@@ -18,17 +19,37 @@ enum class NullWeight {
   kServo,     ///< W = Kp: null_stiffness is a fraction [1] of each joint's own gain
 };
 
-/// How stiff the robot may be, as a person writes it down, point by point: the centre of mass
-/// against the ground, each hand against the base. A force on a hand then finds arm and legs in
-/// series.
+/// What a budget does with a quantity that the policy senses besides joint angles and its own
+/// previous actions, when it asks for K_s of (S3).
+enum class Channel {
+  kFollowed,  ///< the sensed quantity moves with the joints, as on the robot: K_s counts it
+  kHeld,  ///< the sensed quantity stays where it is: what the policy does with it is not bounded
+};
+
+/// "followed", "held".
+const char* Name(Channel channel);
+
+/// How stiff the robot may be, as a person writes it down, and all that is needed to judge it.
+/// Point by point: the centre of mass against the ground, each hand against the base. A force on a
+/// hand then finds arm and legs in series.
 struct BudgetSpec {
   std::optional<Eigen::Vector3d> com;                  // [N/m] per axis of W
   std::array<std::optional<Eigen::Vector3d>, 2> hand;  // [N/m] left, right; relative to the base
+  /// The band: per axis of W, the least share of its stiffness that a hand must keep. 0: no floor.
+  Eigen::Vector3d hand_floor = Eigen::Vector3d::Zero();  // [1]
   NullWeight weight = NullWeight::kIdentity;
-  double null_stiffness = 50;  // [N·m/rad] or [1], see weight
+  double null_stiffness = 50;            // [N·m/rad] or [1], see weight
+  Channel torque = Channel::kFollowed;   // sensed joint torque
+  Channel gravity = Channel::kFollowed;  // sensed direction of gravity
+  Condition condition = Condition::kDisc;
 
-  /// Empty when sound, else a sentence: everything finite and positive.
+  /// Whether hands must not be softer than some share of their stiffness: (S7c) of a band.
+  bool HasFloor() const { return (hand_floor.array() > 0).any(); }
+  /// Empty when sound, else a sentence: everything finite and positive; a floor under 1, for hands
+  /// that are named, and with the condition that has a band.
   std::string Validate() const;
+
+  bool operator==(const BudgetSpec&) const = default;
 };
 
 /// A budget with a name.
