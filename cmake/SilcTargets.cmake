@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags shared by every silc target, and the four ways a target is declared.
+# Flags shared by every silc target, and the ways a target is declared.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -56,26 +56,22 @@ function(silc_cuda_library name)
     CUDA_STANDARD 20 CUDA_ARCHITECTURES "${SILC_CUDA_ARCHITECTURES}")
 endfunction()
 
-# silc_test(NAME libraries...): NAME.cc in this folder, one CTest entry per executable. Tests find the
-# project's files (robots/, configs/) and, where it is checked out beside, the reference data by the
-# two definitions below.
-function(silc_test name)
+# silc_test_module(NAME SOURCES a_test.cc... LIBRARIES targets...): the tests of a folder, or of the part of it that
+# needs these libraries, as one program NAME_tests, because linking a program per source took as long as compiling it.
+# CTest still has an entry for each source, NAME/a_test, so that two cores share the work and a failure says where.
+function(silc_test_module name)
   if(NOT SILC_WITH_TESTS)
     return()
   endif()
-  # two modules may each have a penalty_test.cc; the second is called after its folder too
-  set(source ${name}.cc)
-  if(TARGET ${name})
-    get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-    set(name ${folder}_${name})
-  endif()
-  add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE ${ARGN} GTest::gtest_main silc_flags)
-  target_compile_definitions(${name} PRIVATE
-    SILC_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    SILC_REFERENCE_DIR="${PROJECT_SOURCE_DIR}/../shared/reference")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name}_tests ${arg_SOURCES})
+  target_link_libraries(${name}_tests PRIVATE ${arg_LIBRARIES} silc_test_main silc_flags)
+  foreach(source IN LISTS arg_SOURCES)
+    if(source MATCHES "^(.*_test)\\.cc$")
+      add_test(NAME ${name}/${CMAKE_MATCH_1} COMMAND ${name}_tests --source=${source})
+      set_tests_properties(${name}/${CMAKE_MATCH_1} PROPERTIES TIMEOUT 900 LABELS ${name})
+    endif()
+  endforeach()
 endfunction()
 
 # silc_fuzz(NAME_fuzz libraries...): NAME_fuzz.cc in this folder, a libFuzzer target that `./dev fuzz`

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
 
 namespace silc {
@@ -22,9 +23,7 @@ class Cli : public ::testing::Test {
     fs::remove_all(*folder_);
     fs::create_directories(*folder_);
     stand_ = new std::string((*folder_ / "stand.onnx").string());
-    ASSERT_EQ(
-        std::system((std::string(STAND_POLICY_BINARY) + " " + *stand_ + " > /dev/null").c_str()),
-        0);
+    ASSERT_TRUE(WriteStandPolicy(*stand_));
   }
   static void TearDownTestSuite() {
     fs::remove_all(*folder_);
@@ -78,7 +77,7 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
 // A slip in a layout of the user's own is mended there: the message names that file, not the
 // policy, and what was meant.
 TEST_F(Cli, AWrongNameInALayoutFileNamesThatFile) {
-  const std::string source = SILC_SOURCE_DIR;
+  const std::string source = SourcePath("");
   const std::string good = ReadFile(source + "/layouts/g1_loco.yaml");
   const std::string path = Path("mine.yaml");
   const auto expect = [&](const std::string& from,
@@ -234,7 +233,7 @@ TEST_F(Cli, NothingIsLeftBehindByWhatFailed) {
 }
 
 TEST_F(Cli, MotionInspectTellsAndPlotsOrSaysWhyNot) {
-  const std::string file = std::string(SILC_SOURCE_DIR) + "/silc/task/fuzz_corpus/three_frames.csv";
+  const std::string file = SourcePath("silc/task/fuzz_corpus/three_frames.csv");
   const Outcome good = Silc("motion inspect " + file + " --plot " + Path("m.svg"));
   ASSERT_EQ(good.code, 0) << good.text;
   EXPECT_NE(good.text.find("3 frames at 30 per second"), std::string::npos) << good.text;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// For tests of the command line, which are built with SILC_BINARY.
-#include <sys/wait.h>
-#include <unistd.h>
+// For tests of the command line: silc as a user runs it.
+#include <sys/types.h>
 
-#include <cstdio>
-#include <sstream>
 #include <string>
-#include <vector>
 
 namespace silc {
 
@@ -18,32 +14,12 @@ struct Outcome {
 };
 
 /// Runs silc with these arguments, as a shell reads them, and waits for it.
-inline Outcome Silc(const std::string& arguments) {
-  const std::string command = std::string(SILC_BINARY) + " " + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  char buffer[4096];
-  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    text.append(buffer, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
+Outcome Silc(const std::string& arguments);
 
 /// A silc of its own that can be sent signals; its words go nowhere.
-inline pid_t StartSilc(const std::string& arguments) {
-  std::vector<std::string> words = {SILC_BINARY};
-  std::istringstream stream(arguments);
-  for (std::string word; stream >> word;) words.push_back(word);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
-    ::execv(SILC_BINARY, argv.data());
-    ::_exit(127);
-  }
-  return child;
-}
+pid_t StartSilc(const std::string& arguments);
+
+/// Writes the policy of examples/stand_policy.cc to `path`; whether that program succeeded.
+bool WriteStandPolicy(const std::string& path);
 
 }  // namespace silc

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 
 namespace silc {
 namespace {
@@ -79,8 +80,7 @@ TEST(BudgetFile, EveryModeShipsAsAFile) {
   for (const NamedBudget& mode : PaperModes()) {
     std::string stem = mode.name;
     std::replace(stem.begin(), stem.end(), '-', '_');
-    const BudgetSpec spec =
-        ReadBudget(std::string(SILC_SOURCE_DIR) + "/configs/budgets/" + stem + ".yaml").spec;
+    const BudgetSpec spec = ReadBudget(SourcePath("configs/budgets/") + stem + ".yaml").spec;
     EXPECT_EQ(spec.com, mode.spec.com) << mode.name;
     EXPECT_EQ(spec.hand, mode.spec.hand) << mode.name;
     EXPECT_EQ(spec.weight, mode.spec.weight) << mode.name;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/robot/robot_model.h"
@@ -17,8 +18,7 @@ namespace {
 // A policy that always answers zero: servos at the default pose, arms at their reference.
 Policy Silent(double knee_gain = 200) {
   const RobotModel robot = RobotModel::Load("g1");
-  ObservationLayout layout =
-      ReadLayoutFile(std::string(SILC_SOURCE_DIR) + "/layouts/g1_loco.yaml").layout;
+  ObservationLayout layout = ReadLayoutFile(SourcePath("layouts/g1_loco.yaml")).layout;
   layout.kp[3] = knee_gain;
   MlpNetwork network;
   network.inputs = ObservationWidth(layout);

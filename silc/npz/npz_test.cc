@@ -9,6 +9,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/npz/zip.h"
 
 namespace silc {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 using Values = std::vector<double>;
 using Names = std::vector<std::string>;
 
-const std::string kCorpus = SILC_SOURCE_DIR "/silc/npz/fuzz_corpus/";
+const std::string kCorpus = SourcePath("silc/npz/fuzz_corpus/");
 
 template <typename Call>
 std::string MessageOf(const Call& call) {
@@ -85,7 +86,7 @@ TEST_F(Npz, ReadsWhatNumPyWrote) {
 }
 
 TEST_F(Npz, ReadsTheReferenceMotion) {
-  const std::string path = SILC_REFERENCE_DIR "/g1/motions/shuffle_dance.npz";
+  const std::string path = ReferencePath("g1/motions/shuffle_dance.npz");
   if (!fs::exists(path)) GTEST_SKIP() << "reference data not there: " << path;
   const NpzFile npz = ReadNpz(path);
   EXPECT_EQ(npz.names(), (Names{"ctrl", "qpos", "qvel", "times"}));

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/npz/npz.h"
 #include "silc/physics/batch.h"
 #include "silc/physics/test_models.h"
@@ -62,7 +63,7 @@ double MedianSeconds(const std::vector<Parting>& all, int bound, int steps) {
 struct Recording {
   /// Empty, or what is missing.
   std::string Load(bool self_collision) {
-    const std::string folder = SILC_REFERENCE_DIR "/g1/";
+    const std::string folder = ReferencePath("g1/");
     const std::string motion = folder + "motions/shuffle_dance.npz";
     const std::string scene = folder + "scene_flat.xml";
     for (const std::string& file : {motion, scene}) {

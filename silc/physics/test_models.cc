@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/physics/batch_model.h"
 
 namespace silc::physics_test {
@@ -25,7 +26,7 @@ ModelPtr FromText(const std::string& mjcf) {
 
 ModelPtr G1() {
   char error[1000] = "";
-  mjSpec* spec = mj_parseXML(SILC_SOURCE_DIR "/robots/g1/g1.xml", nullptr, error, sizeof error);
+  mjSpec* spec = mj_parseXML(SourcePath("robots/g1/g1.xml").c_str(), nullptr, error, sizeof error);
   if (!spec) {
     std::fprintf(stderr, "robots/g1/g1.xml: %s\n", error);
     std::abort();

@@ -6,11 +6,12 @@
 #include <string>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 
 namespace silc {
 namespace {
 
-const std::string kLayouts = std::string(SILC_SOURCE_DIR) + "/layouts";
+const std::string kLayouts = SourcePath("layouts");
 
 int FrameBegin(const ObservationLayout& layout, const std::string& name) {
   int at = 0;

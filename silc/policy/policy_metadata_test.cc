@@ -8,13 +8,14 @@
 
 #include "silc/base/error.h"
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/test_networks.h"
 
 namespace silc {
 namespace {
 
-const std::string kLayouts = std::string(SILC_SOURCE_DIR) + "/layouts";
+const std::string kLayouts = SourcePath("layouts");
 
 // As mjlab's exporter writes it: commas, three decimals, semicolons inside an entry.
 Metadata Mjlab() {

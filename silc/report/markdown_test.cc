@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/report/html.h"
 
 namespace silc {
@@ -35,8 +36,7 @@ TEST(Markdown, TexBecomesText) {
 
 // The errata are read from docs/ and shown in the report: nothing of TeX or Markdown may be left.
 TEST(Errata, BecomeCleanHtml) {
-  const std::string html =
-      MarkdownToHtml(ReadFile(std::string(SILC_SOURCE_DIR) + "/docs/paper_errata.md"));
+  const std::string html = MarkdownToHtml(ReadFile(SourcePath("docs/paper_errata.md")));
   EXPECT_EQ(FindHtmlFault(html), "");
   for (const char* left : {"\\", "$", "**", "](", "|--"})
     EXPECT_EQ(html.find(left), std::string::npos)
@@ -47,8 +47,7 @@ TEST(Errata, BecomeCleanHtml) {
 TEST(Errata, NameTestsThatExist) {
   namespace fs = std::filesystem;
   std::set<std::string> tests, names;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(std::string(SILC_SOURCE_DIR) + "/silc")) {
+  for (const auto& entry : fs::recursive_directory_iterator(SourcePath("silc"))) {
     if (!entry.path().string().ends_with("_test.cc")) continue;
     std::istringstream lines(ReadFile(entry.path().string()));
     for (std::string line; std::getline(lines, line);) {
@@ -61,7 +60,7 @@ TEST(Errata, NameTestsThatExist) {
   }
   ASSERT_GT(tests.size(), 100u);
   int named = 0;
-  const std::string errata = ReadFile(std::string(SILC_SOURCE_DIR) + "/docs/paper_errata.md");
+  const std::string errata = ReadFile(SourcePath("docs/paper_errata.md"));
   for (const std::string& span : CodeSpans(errata)) {
     const std::string dots = "…";
     if (span.starts_with(dots)) {  // the suite of the one before: …BoundsAJointByTheSquareRoot

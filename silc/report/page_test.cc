@@ -6,6 +6,7 @@
 #include <set>
 
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/report/html.h"
 
 namespace silc {
@@ -13,8 +14,8 @@ namespace {
 
 ReportData Empty() {
   ReportData data;
-  data.paper = ReadPaper(YamlNode::ParseFile(std::string(SILC_SOURCE_DIR) + "/configs/paper.yaml"));
-  data.errata = ReadFile(std::string(SILC_SOURCE_DIR) + "/docs/paper_errata.md");
+  data.paper = ReadPaper(YamlNode::ParseFile(SourcePath("configs/paper.yaml")));
+  data.errata = ReadFile(SourcePath("docs/paper_errata.md"));
   data.settings = "Quick settings: one robot.";
   data.command = "silc report --quick";
   data.version = "0";

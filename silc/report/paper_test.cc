@@ -6,14 +6,13 @@
 #include <cmath>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/config/budget_file.h"
 
 namespace silc {
 namespace {
 
-Paper Published() {
-  return ReadPaper(YamlNode::ParseFile(std::string(SILC_SOURCE_DIR) + "/configs/paper.yaml"));
-}
+Paper Published() { return ReadPaper(YamlNode::ParseFile(SourcePath("configs/paper.yaml"))); }
 
 TEST(Paper, SumsOfItsTablesAreAsPrinted) {
   // each column added up by hand from the printed tables: a mistyped digit shows

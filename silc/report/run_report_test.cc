@@ -9,6 +9,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
@@ -44,7 +45,7 @@ class ReportTest : public testing::Test {
 
   // the shipped policy under another name, saying another method
   void Put(const std::string& name, const std::string& method) {
-    OnnxModel model = ReadOnnx(std::string(SILC_SOURCE_DIR) + "/policies/g1_loco_baseline.onnx");
+    OnnxModel model = ReadOnnx(SourcePath("policies/g1_loco_baseline.onnx"));
     model.metadata["silc_method"] = method;
     if (method.empty()) model.metadata.erase("silc_method");
     model.metadata["silc_mode"] = "compliance";

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -83,7 +84,7 @@ class G1Stiffness : public ::testing::Test {
     return ComPosition(robot_, *data_).z() - data_->xpos[3 * ankle + 2];
   }
 
-  const RobotModel robot_ = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1");
+  const RobotModel robot_ = RobotModel::Load(SourcePath("robots/g1"));
   const MjDataPtr data_ = robot_.MakeData();
   Servo servo_;
   MatrixXd Kp_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
 #include "silc/robot/robot_model.h"
@@ -19,8 +20,8 @@
 namespace silc {
 namespace {
 
-constexpr char kG1[] = SILC_SOURCE_DIR "/robots/g1";
-constexpr char kReference[] = SILC_REFERENCE_DIR "/g1/g1.xml";
+const std::string kG1 = SourcePath("robots/g1");
+const std::string kReference = ReferencePath("g1/g1.xml");
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -177,7 +178,7 @@ TEST_F(G1, ShapesAreMirrorImages) {
 }
 
 TEST(G1Files, NeedNoMeshAndNoOtherFile) {
-  const std::string text = ReadFile(std::string(kG1) + "/g1.xml");
+  const std::string text = ReadFile(kG1 + "/g1.xml");
   EXPECT_EQ(text.find("<mesh"), std::string::npos);
   EXPECT_EQ(text.find("file="), std::string::npos);
   EXPECT_EQ(text.find("<include"), std::string::npos);
@@ -208,7 +209,7 @@ class G1AgainstReference : public ::testing::Test {
     }
     InstallMujocoHandlers();
     char error[1024] = "";
-    reference_.reset(mj_loadXML(kReference, nullptr, error, sizeof(error)));
+    reference_.reset(mj_loadXML(kReference.c_str(), nullptr, error, sizeof(error)));
     ASSERT_NE(reference_, nullptr) << error;
     reference_data_.reset(mj_makeData(reference_.get()));
     ASSERT_EQ(reference_->nq, robot_.model()->nq);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "silc/base/test_paths.h"
 #include "silc/robot/pose.h"
 #include "silc/robot/tiny_biped.h"
 
@@ -51,7 +52,7 @@ class KinematicsOf : public ::testing::TestWithParam<const char*> {
  protected:
   const TinyBipedFolder files_;
   const RobotModel robot_ = RobotModel::Load(
-      GetParam() == std::string("tiny") ? files_.folder() : SILC_SOURCE_DIR "/robots/g1");
+      GetParam() == std::string("tiny") ? files_.folder() : SourcePath("robots/g1"));
   const MjDataPtr data_ = robot_.MakeData();
   std::mt19937 rng_{3};
   // central differences: truncation ~h², rounding ~ε/h: both below 1e-8 at metres and h = 1e-5
@@ -186,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Robots,
 
 // Held still by stiff servos until nothing moves, the feet carry the weight.
 TEST(FootForces, OfAStandingRobotSumToItsWeight) {
-  const RobotModel robot = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1");
+  const RobotModel robot = RobotModel::Load(SourcePath("robots/g1"));
   const MjDataPtr data = robot.MakeData();
   const Pose& pose = robot.spec().StandingPose("home");
   StandInPose(robot, pose, data.get());

@@ -7,13 +7,14 @@
 #include <cmath>
 #include <limits>
 
+#include "silc/base/test_paths.h"
 #include "silc/robot/tiny_biped.h"
 
 namespace silc {
 namespace {
 
 TEST(Pose, G1StandsOnItsSpheresAtTheHeightItsFileSays) {
-  const RobotModel robot = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1");
+  const RobotModel robot = RobotModel::Load(SourcePath("robots/g1"));
   const MjDataPtr data = robot.MakeData();
   for (const Pose& pose : robot.spec().poses) {
     data->qvel[3] = 1;  // left over from before
@@ -46,8 +47,7 @@ TEST(Pose, G1StandsOnItsSpheresAtTheHeightItsFileSays) {
 
 // The box shares the spheres' plane, so with a level foot the robot stands as high on either.
 TEST(Pose, BoxFeetStandAsHighAsSpheres) {
-  const RobotModel robot =
-      RobotModel::Load(SILC_SOURCE_DIR "/robots/g1", {.foot_collision = "box"});
+  const RobotModel robot = RobotModel::Load(SourcePath("robots/g1"), {.foot_collision = "box"});
   const MjDataPtr data = robot.MakeData();
   StandInPose(robot, robot.spec().StandingPose("home"), data.get());
   EXPECT_NEAR(data->qpos[2], 0.7842, 1e-5);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/robot/tiny_biped.h"
 
 namespace silc {
@@ -148,8 +149,8 @@ TEST(RobotModel, AFloorInTheFileIsKept) {
 }
 
 TEST(RobotModel, VisualShapesAreKeptForViewersAlone) {
-  const RobotModel plain = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1");
-  const RobotModel pretty = RobotModel::Load(SILC_SOURCE_DIR "/robots/g1", {.visuals = true});
+  const RobotModel plain = RobotModel::Load(SourcePath("robots/g1"));
+  const RobotModel pretty = RobotModel::Load(SourcePath("robots/g1"), {.visuals = true});
   EXPECT_GT(pretty.model()->ngeom, plain.model()->ngeom + 100);
   EXPECT_GT(pretty.model()->nlight, 0);
   EXPECT_EQ(pretty.mass(), plain.mass());

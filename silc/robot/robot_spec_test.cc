@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/robot/tiny_biped.h"
 
 namespace silc {
@@ -115,7 +116,7 @@ TEST(RobotSpec, UnknownNamesSuggestNearOnes) {
 }
 
 TEST(FindRobotFile, SearchesFoldersForNamesAndNothingForPaths) {
-  EXPECT_EQ(FindRobotFile(SILC_SOURCE_DIR "/robots/g1"), SILC_SOURCE_DIR "/robots/g1/robot.yaml");
+  EXPECT_EQ(FindRobotFile(SourcePath("robots/g1")), SourcePath("robots/g1/robot.yaml"));
   EXPECT_TRUE(FindRobotFile("g1").ends_with("robots/g1/robot.yaml"));
   try {
     FindRobotFile("gg1");
@@ -139,7 +140,7 @@ TEST(FindRobotFile, SearchesFoldersForNamesAndNothingForPaths) {
 
 class G1Spec : public ::testing::Test {
  protected:
-  const RobotSpec spec_ = ReadRobotSpec(SILC_SOURCE_DIR "/robots/g1/robot.yaml");
+  const RobotSpec spec_ = ReadRobotSpec(SourcePath("robots/g1/robot.yaml"));
 };
 
 TEST_F(G1Spec, GroupsAndActorsCoverTheRobot) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "silc/base/test_paths.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/policy.h"
@@ -20,9 +21,7 @@ namespace {
 const int kHistory = TaskConfig().observation.history;
 const int kActorObs = ActorObs({});
 
-ObservationLayout Layout() {
-  return ReadLayoutFile(std::string(SILC_SOURCE_DIR) + "/layouts/g1_loco.yaml").layout;
-}
+ObservationLayout Layout() { return ReadLayoutFile(SourcePath("layouts/g1_loco.yaml")).layout; }
 
 // What the robot in `env` would report, from the physics alone: double precision, wxyz quaternion
 // rotated by the textbook formula.

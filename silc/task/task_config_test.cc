@@ -8,6 +8,7 @@
 #include <string>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 
 namespace silc {
 namespace {
@@ -33,7 +34,7 @@ std::string OverrideError(const std::string& path, const std::string& value) {
 
 TEST(TaskConfig, DefaultsAndShippedTasksAreValid) {
   TaskConfig().Validate("default");
-  const std::string folder = std::string(SILC_SOURCE_DIR) + "/configs/tasks/";
+  const std::string folder = SourcePath("configs/tasks/");
   const TaskConfig loco = ReadTaskConfig(folder + "g1_loco.yaml");
   EXPECT_FLOAT_EQ(loco.commands.walk_prob, 0.6f);
   const TaskConfig stand = ReadTaskConfig(folder + "g1_stand.yaml");

@@ -12,6 +12,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 
@@ -114,7 +115,7 @@ TEST(Sweep, SlipsAreFoundBeforeAnythingIsTrained) {
 
 // The list this project trains: every method, and the budgets of those that take one.
 TEST(Sweep, TheShippedListHasEveryRowOfTheReport) {
-  const Sweep sweep = ReadSweep(SILC_SOURCE_DIR "/configs/sweep.yaml", {});
+  const Sweep sweep = ReadSweep(SourcePath("configs/sweep.yaml"), {});
   std::set<std::string> rows;
   // control steps of a job and of all it starts from
   const auto samples = [&](const SweepJob& last) {

@@ -9,6 +9,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/trainer.h"
 #include "silc/npz/npz.h"
@@ -332,8 +333,8 @@ TEST(TrainConfig, UnknownNamesAreAnsweredWithTheNearest) {
   expect({.task = "g1-stand", .overrides = {"lern.epochs=3"}}, "did you mean learn.epochs?");
   expect({.task = "g1-stand", .overrides = {"task.push.forec=3"}}, "did you mean task.push.force");
   expect({.task = "g1-stand", .init = "nowhere"}, "neither a run's folder nor a checkpoint");
-  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR}, "no whole checkpoint in");
-  expect({.task = "g1-stand", .init = SILC_SOURCE_DIR "/README.md"}, "not a checkpoint of silc");
+  expect({.task = "g1-stand", .init = SourcePath("")}, "no whole checkpoint in");
+  expect({.task = "g1-stand", .init = SourcePath("README.md")}, "not a checkpoint of silc");
   expect({.task = "g1-stand", .overrides = {"task.push.force"}}, "must be key=value");
   expect({.task = "g1-stand", .overrides = {"task.push.force=x"}}, "is no number");
 }

@@ -11,6 +11,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/writer.h"
 #include "silc/policy/test_networks.h"
@@ -21,7 +22,7 @@ namespace {
 
 namespace pb = onnx_schema;
 
-const std::string kCorpus = std::string(SILC_SOURCE_DIR) + "/silc/policy/onnx/fuzz_corpus";
+const std::string kCorpus = SourcePath("silc/policy/onnx/fuzz_corpus");
 
 void AddValue(pb::ValueInfoProto* info,
               const std::string& name,
@@ -276,7 +277,7 @@ TEST(OnnxReader, OtherFilesAreToldApart) {
     EXPECT_THROW(ParseOnnx(bytes, "p.onnx"), ConfigError);
   }
   EXPECT_THROW(ReadOnnx("/nowhere/at.onnx"), ConfigError);
-  EXPECT_THROW(ReadOnnx(SILC_SOURCE_DIR), ConfigError);
+  EXPECT_THROW(ReadOnnx(SourcePath("")), ConfigError);
 }
 
 TEST(OnnxReader, HalfPrecisionWeightsAreExact) {

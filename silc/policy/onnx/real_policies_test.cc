@@ -8,6 +8,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy.h"
@@ -16,8 +17,8 @@
 namespace silc {
 namespace {
 
-const std::string kPolicies = std::string(SILC_REFERENCE_DIR) + "/policies/";
-const std::string kLayouts = std::string(SILC_SOURCE_DIR) + "/layouts";
+const std::string kPolicies = ReferencePath("policies/");
+const std::string kLayouts = SourcePath("layouts");
 
 struct Real {
   const char* file;
