@@ -86,10 +86,11 @@ Trial RunTrial(const RobotModel& robot,
   ObserverOptions observe;
   observe.servo = loop.options().servo;
   observe.budget = budget;
-  observe.gravity_channel = !options.hold_gravity;
+  observe.budget.gravity = options.hold_gravity ? Channel::kHeld : Channel::kFollowed;
   observe.one_step_sigma = true;
   ObserverOptions paper_options = observe;
-  paper_options.condition = Condition::kOneSided;
+  paper_options.budget.condition = Condition::kOneSided;
+  paper_options.budget.hand_floor.setZero();  // which (S7a) does not have
   StiffnessObserver disc(observe), paper(paper_options);
   PolicyJacobians jacobians;
   BodyJacobians body;

@@ -232,9 +232,10 @@ EpisodeReport RunEpisodes(const Policy& policy,
   observer_options.servo.kd = policy.kd();
   observer_options.servo.alpha = policy.action_scale();
   observer_options.budget = options.budget;
-  observer_options.gravity_channel = options.gravity_channel;
+  observer_options.budget.gravity = options.gravity_channel ? Channel::kFollowed : Channel::kHeld;
   ObserverOptions paper_options = observer_options;
-  paper_options.condition = Condition::kOneSided;
+  paper_options.budget.condition = Condition::kOneSided;
+  paper_options.budget.hand_floor.setZero();  // which (S7a) does not have
   paper_options.one_step_sigma = observer_options.one_step_sigma = true;
 
   std::vector<Runner> runners;

@@ -140,12 +140,9 @@ Fields FieldsOf(LearnConfig* c) {
   f.Choice("penalty.sigmas", &p->sigmas, {"largest", "all"});
   f.Count("penalty.probes", &p->probes, 0, 64);
   f.Choice("penalty.spectral", &p->spectral, {"eigen", "power"});
-  f.Numbers("penalty.hand_floor", &p->hand_floor, 0, 0.99);
   f.Number("penalty.action_loop_limit", &p->action_loop_limit, 0.01, 100);
   f.Number("penalty.action_loop_weight", &p->action_loop_weight, 0, 1e6);
   f.Number("penalty.loop_gain_limit", &p->loop_gain_limit, 1, 1e9);
-  f.Flag("penalty.torque_channel", &p->torque_channel);
-  f.Flag("penalty.gravity_channel", &p->gravity_channel);
   f.Number("penalty.lipschitz", &p->lipschitz, 1e-3, 1e6);
   f.Number("penalty.spectral_gain", &p->spectral_gain, 1e-3, 1e3);
   return f;
@@ -261,10 +258,6 @@ std::string ToYaml(const LearnConfig& config) {
   return text + penalty;
 }
 
-bool PenaltyConfig::AsksForHands() const {
-  return std::any_of(hand_floor.begin(), hand_floor.end(), [](double f) { return f > 0; });
-}
-
 void LearnConfig::Validate(const std::string& place) const {
   if (!(min_rate <= rate && rate <= max_rate)) {
     throw ConfigError(fmt::format("{}: rate: {}: must lie between min_rate {} and max_rate {}",
@@ -279,9 +272,6 @@ void LearnConfig::Validate(const std::string& place) const {
         place,
         penalty.every,
         epochs * mini_batches));
-  }
-  if (penalty.hand_floor.size() != 3) {
-    throw ConfigError(place + ": penalty.hand_floor: takes one share per axis, as in [0, 0, 0.85]");
   }
   if (penalty.probes > 0 && penalty.sigmas != "all") {
     throw ConfigError(place +

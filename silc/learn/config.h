@@ -40,14 +40,8 @@ struct PenaltyConfig {
   double action_loop_limit = 0.9;   // [1] ‖S_a + S_τ Kp α‖₂ above this is penalised (silc)
   double action_loop_weight = 0.1;  // [1] relative to the stiffness term
   double loop_gain_limit = 100;     // [1] entries of (I−S_a)⁻¹ beyond this: sample left out
-  std::vector<double> hand_floor = {0, 0, 0};  // [1] per axis: the least share of a hand's bound
-  bool torque_channel = true;                  // (S3) with S_τ where the policy sees torque
-  bool gravity_channel = true;                 // (S3) with S_g E where the policy sees gravity
-  double lipschitz = 2.0;                      // [1] scalar-lcp and the diagonal of K_LCP (alcp)
-  double spectral_gain = 1.0;                  // [1] of each layer (sn-lcp)
-
-  /// Whether hands must not be softer than some share of their bound.
-  bool AsksForHands() const;
+  double lipschitz = 2.0;           // [1] scalar-lcp and the diagonal of K_LCP (alcp)
+  double spectral_gain = 1.0;       // [1] of each layer (sn-lcp)
 };
 
 /// Proximal policy optimisation; defaults are FALCON's.

@@ -35,13 +35,11 @@ TEST(LearnConfig, ReadsWhatItWrites) {
   config.rate = 2.5e-4;
   config.actor_hidden = {64, 32};
   config.penalty.samples = 77;
-  config.penalty.torque_channel = false;
   LearnConfig read;
   ReadLearnConfig(YamlNode::Parse(ToYaml(config), "resolved.yaml")["learn"], &read);
   EXPECT_EQ(ToYaml(read), ToYaml(config));
   EXPECT_EQ(read.actor_hidden, config.actor_hidden);
   EXPECT_EQ(read.penalty.samples, 77);
-  EXPECT_FALSE(read.penalty.torque_channel);
 }
 
 TEST(LearnConfig, NamesTheNearestKey) {
@@ -60,8 +58,6 @@ TEST(LearnConfig, RefusesWhatIsNoValue) {
   EXPECT_NE(ErrorOf("learn: {penalty: {sigmas: all, spectral: power}}").find("eigen"),
             std::string::npos);
   EXPECT_NE(ErrorOf("learn: {epochs: 2, mini_batches: 2, penalty: {every: 5}}").find("4 optimiser"),
-            std::string::npos);
-  EXPECT_NE(OverrideError("learn.penalty.hand_floor=[0, 0.5]").find("one share per axis"),
             std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs").find("key=value"), std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs=many").find("learn.epochs"), std::string::npos);

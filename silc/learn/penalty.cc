@@ -101,8 +101,7 @@ Tensor MeanOf(const Tensor& value, const Tensor& ok) {
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type,
-                                const std::vector<double>& hand_floor) {
+                                at::ScalarType type) {
   at::NoGradGuard no_tape;
   const std::int64_t B = contact.mode.size(0), n = kp.size(0);
   const auto options = kp.options().dtype(at::kDouble);
@@ -146,15 +145,15 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     const std::int64_t m = static_cast<std::int64_t>(K_x.size());
     const Tensor J_x = at::cat(rows, 1);
     std::vector<double> K_floor(K_x.size(), 0.0);
-    for (std::size_t i = spec.com ? 3 : 0; i < K_x.size() && !hand_floor.empty(); ++i) {
-      K_floor[i] = hand_floor[i % 3] * K_x[i];
+    for (std::size_t i = spec.com ? 3 : 0; i < K_x.size(); ++i) {
+      K_floor[i] = spec.hand_floor[i % 3] * K_x[i];
       K_x[i] -= K_floor[i];  // (S6) of M − m: the rows are the same
     }
     const auto column = [&](const std::vector<double>& k) {
       return at::tensor(k, at::kDouble).to(options).view({1, m, 1});
     };
     const Tensor K = column(K_x);
-    if (!hand_floor.empty()) {
+    if (spec.HasFloor()) {
       result.floor = at::matmul(T(J_x), column(K_floor) * J_x).to(type);
     }
     // in flight the centre of mass, whose rows are the first, has no bound: a row that is out is
@@ -279,8 +278,8 @@ PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& confi
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
   const Channels& channels = input.channels;
   const Slopes slopes = FrozenSlopes(input.activations, input.first, input.count);
-  const bool torque = config.torque_channel && channels.tau.defined();
-  const bool gravity = config.gravity_channel && channels.g.defined() && input.gravity.defined();
+  const bool torque = channels.tau.defined();
+  const bool gravity = channels.g.defined() && input.gravity.defined();
   const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
 
   // all columns through one chain: the products from the left are the same for every channel

@@ -20,7 +20,7 @@ struct ContactBatch {
   Tensor com;      // (B, 3, nv)   contact-consistent [m/rad]
   Tensor hand;     // (B, 2, 3, nv) with the base at rest
   Tensor closing;  // (B, 6, nv)   J_c; read in double support only
-  Tensor gravity;  // (B, 3, nv)   E = ∂g_B/∂q; undefined: gravity is held
+  Tensor gravity;  // (B, 3, nv)   E = ∂g_B/∂q
 };
 
 /// The budget of every sample as factors that need no reduced coordinates:
@@ -40,16 +40,13 @@ struct BudgetFactors {
   Tensor ok;     // (B) bool: false where a Jacobian has lost rank
   Tensor floor;  // (B, nv, nv) m of the band [N·m/rad]; undefined: 0
 };
-/// Worked out in double on the batch's device, handed out as `type`.
-///
-/// @param hand_floor  empty, or per axis the share f of a hand's stiffness it must not fall under:
-///                    the band from m = Jᵀ f K J of the hands to M, docs/math/stiffness.md section
-///                    3. P is then made of M − m, and K − m takes the place of K.
+/// Worked out in double on the batch's device, handed out as `type`. With a floor under the hands,
+/// spec.hand_floor, the budget is the band from m = Jᵀ f K J of the hands to M (docs/math/
+/// stiffness.md section 3): P is then made of M − m, and K − m takes the place of K.
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type,
-                                const std::vector<double>& hand_floor = {});
+                                at::ScalarType type);
 
 /// The servo (S1), one entry per joint.
 struct ServoTensors {
@@ -74,7 +71,7 @@ struct PenaltyInput {
   std::int64_t first = 0, count = 0;     // rows of the activations that take part
   std::vector<Tensor> std;               // per actor (lcp)
   std::vector<Tensor> action;            // per actor (count, k) that was taken (lcp)
-  Channels channels;
+  Channels channels;                     // torque and gravity undefined where the budget holds them
   ServoTensors servo;
   BudgetFactors budget;  // (count)
   Tensor gravity;        // (count, 3, nv) E

@@ -117,6 +117,10 @@ struct World {
     input.count = kBatch;
   }
 
+  void SetFloor(const Eigen::Vector3d& hand_floor) {
+    spec.hand_floor = hand_floor;
+    input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
+  }
   // the forward pass again, with the weights as they are now
   const PenaltyInput& Run() {
     input.actors.clear();
@@ -400,14 +404,13 @@ const Eigen::Vector3d kStiffHand(6000, 4000, 5000);  // [N/m] more than the poli
 
 // The band from m to M, as it is written, with dense factors: all σ of every sample.
 TEST(PenaltyValue, ABandForHandsAgreesWithStiffness) {
-  const std::vector<double> floor = {0.5, 0, 0.9};
+  const Eigen::Vector3d floor(0.5, 0, 0.9);
   for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
     World world(weight, {10, 9}, kStiffHand);
     world.config.action_loop_weight = 0;
     world.config.sigmas = "all";
     const double free = StaticPenalty(world.Run(), world.config).value.item<double>();
-    world.input.budget =
-        MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, floor);
+    world.SetFloor(floor);
     double expected = 0;
     for (int i = 0; i < kBatch; ++i) {
       const ContactKinematics& c = world.contact[i];
@@ -492,8 +495,7 @@ TEST(PenaltyGradient, SilcWithABandForHands) {
   World world(NullWeight::kServo, {10, 9}, kStiffHand);
   world.config.sigmas = "all";
   world.config.hinge = "log";
-  world.input.budget =
-      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, {0.5, 0, 0.9});
+  world.SetFloor({0.5, 0, 0.9});
   CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
 }
 
@@ -637,8 +639,7 @@ TEST(PenaltyAlone, BringsHandsIntoTheirBand) {
   world.config.sigmas = "all";
   world.config.hinge = "log";
   world.config.action_loop_weight = 0;
-  world.input.budget =
-      MakeBudgetFactors(world.spec, world.input.servo.kp, world.batch, at::kDouble, {0, 0, 0.7});
+  world.SetFloor({0, 0, 0.7});
   const auto penalty = [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); };
   const auto stiffness = [&](int i) {  // z of the hand on the base, over its bound
     const ContactKinematics& c = world.contact[i];

@@ -41,6 +41,8 @@ class SpringEnv : public VecEnv {
   }
 
   const EnvSpec& spec() const override { return spec_; }
+  /// What the environment says of itself, to be changed before a trainer looks at it.
+  StiffnessSpec& stiffness_spec() { return spec_.stiffness_spec; }
 
   void Reset(const ObservationView& first) override {
     for (std::size_t i = 0; i < robots_.size(); ++i) {

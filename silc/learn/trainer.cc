@@ -94,6 +94,13 @@ void Trainer::Impl::Check() const {
     throw ConfigError("learn.penalty.method: " + config.penalty.method +
                       ": this task does not say how its observations move with the joints");
   }
+  const Condition condition = spec.stiffness_spec.budget.condition;
+  if (method == Method::kSilc && condition != Condition::kDisc) {
+    throw ConfigError(fmt::format(
+        "learn.penalty.method: silc: trains the disc condition (S7c), and the budget asks for {}\n"
+        "  Choose a budget with condition: disc; silc-paper trains the one-sided one.",
+        Name(condition)));
+  }
   SILC_CHECK(!jacobian || spec.stiffness_spec.servo.nv() == spec.num_actions());
 }
 
@@ -162,7 +169,9 @@ void Trainer::Impl::MakeChannels() {
   const auto dense = [&](const std::vector<ColumnEntry>& entries, int columns) {
     return DenseColumns(entries, obs_width, columns, options);
   };
-  channels = {dense(s.q0, n), dense(s.q, n), dense(s.a, n), dense(s.tau, n), dense(s.g, 3)};
+  channels = {.q0 = dense(s.q0, n), .q = dense(s.q, n), .a = dense(s.a, n)};
+  if (s.budget.torque == Channel::kFollowed) channels.tau = dense(s.tau, n);
+  if (s.budget.gravity == Channel::kFollowed) channels.g = dense(s.g, 3);
   const auto vector = [&](const JointVector& v) {
     return at::tensor(std::vector<double>(v.data(), v.data() + v.size()), at::kDouble).to(options);
   };

@@ -110,6 +110,26 @@ TEST(Trainer, GivesTheSameBytesAtOneTwoAndThreeThreads) {
   }
 }
 
+// What a budget holds is not bounded: the training is that of a policy that does not sense it.
+TEST(Trainer, AHeldChannelIsLeftOut) {
+  enum class Torque { kUnseen, kHeld, kFollowed };
+  const auto train = [](Torque torque) {
+    SpringEnv env(48);
+    if (torque != Torque::kUnseen) {
+      // joint velocities stand for torques
+      for (int j = 0; j < SpringEnv::kJoints; ++j) {
+        env.stiffness_spec().tau.push_back({SpringEnv::kJoints + j, j, 1.f});
+      }
+    }
+    if (torque == Torque::kHeld) env.stiffness_spec().budget.torque = Channel::kHeld;
+    Trainer trainer(Small("silc"), &env);
+    for (int i = 0; i < 2; ++i) trainer.Iterate();
+    return SerializeBlobs(trainer.Save());
+  };
+  EXPECT_TRUE(train(Torque::kHeld) == train(Torque::kUnseen));
+  EXPECT_FALSE(train(Torque::kFollowed) == train(Torque::kUnseen));
+}
+
 TEST(Trainer, ResumedEndsInTheSameBytesAsUninterrupted) {
   for (const char* method : {"silc", "sn-lcp"}) {
     LearnConfig config = Small(method);
@@ -248,6 +268,15 @@ TEST(Trainer, RefusesWhatDoesNotFit) {
     FAIL() << "84 samples cannot be cut into 5";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("does not divide the 84 samples"), std::string::npos);
+  }
+  SpringEnv one_sided(48);
+  one_sided.stiffness_spec().budget.condition = Condition::kOneSided;
+  EXPECT_NO_THROW(Trainer(Small("silc-paper"), &one_sided));
+  try {
+    Trainer trainer(Small("silc"), &one_sided);
+    FAIL() << "silc trains (S7c) alone";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("the budget asks for one-sided"), std::string::npos);
   }
   SpringEnv wide(48);
   Trainer a(Small("baseline"), &wide);

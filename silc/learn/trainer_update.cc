@@ -55,9 +55,8 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
   batch.gravity.resize(chunks);
   batch.mode.resize(chunks);
   if (!needs_stiffness || !penalised) return batch;
-  const bool floored = method == Method::kSilc && config.penalty.AsksForHands();
-  const std::vector<double> hand_floor =
-      floored ? config.penalty.hand_floor : std::vector<double>{};
+  BudgetSpec budget = spec.stiffness_spec.budget;
+  if (method != Method::kSilc) budget.hand_floor.setZero();  // (S7a) has no band
   ForChunks(chunks, threads, [&](int chunk) {
     const auto [first, count] = Rows(B, chunk, chunks);
     const std::int64_t some = PenaltyRows(count, chunk);
@@ -69,11 +68,10 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
     batch.mode[chunk] = pick(mode);
     batch.gravity[chunk] = pick(gravity);
     batch.budget[chunk] =
-        MakeBudgetFactors(spec.stiffness_spec.budget,
+        MakeBudgetFactors(budget,
                           servo.kp,
                           {batch.mode[chunk], pick(com), pick(hand), pick(closing), {}},
-                          at::kFloat,
-                          hand_floor);
+                          at::kFloat);
   });
   return batch;
 }

@@ -18,7 +18,9 @@ ObserverOptions MakeObserverOptions(const Servo& servo, const ObservationOptions
   ObserverOptions observer;
   observer.servo = servo;
   observer.budget = options.budget.spec;
-  observer.condition = options.condition;
+  observer.budget.condition = options.condition;
+  if (options.condition != Condition::kDisc) observer.budget.hand_floor.setZero();
+  observer.budget.torque = observer.budget.gravity = Channel::kFollowed;  // what is felt
   observer.one_step_sigma = true;
   observer.exact_action_loop = true;  // some 6 ms, which a tool has
   return observer;

@@ -48,8 +48,8 @@ StiffnessObserver::StiffnessObserver(const ObserverOptions& options)
   SILC_CHECK(options.servo.alpha.size() == options.servo.nv());
   SILC_CHECK(options.budget.Validate().empty());
   SILC_CHECK(options.loop_every > 0);
-  whitened_ =
-      options.condition != Condition::kOneSided || options.budget.weight == NullWeight::kIdentity;
+  whitened_ = options.budget.condition != Condition::kOneSided ||
+              options.budget.weight == NullWeight::kIdentity;
   if (whitened_) {
     NullWeightDiagonal(options.budget, options.servo, &weight_);
   } else {
@@ -87,8 +87,8 @@ void StiffnessObserver::ObserveJoints(const PolicyJacobians& policy) {
 
   SumPolicy(policy, nv, &sums_);
   StaticChannels channels;
-  channels.torque = options_.torque_channel;
-  const bool gravity = options_.gravity_channel && sums_.sees_gravity;
+  channels.torque = options_.budget.torque == Channel::kFollowed;
+  const bool gravity = options_.budget.gravity == Channel::kFollowed && sums_.sees_gravity;
   if (gravity && reading_.contact_status != StiffnessStatus::kOk) {
     // without the feet nobody knows how gravity turns
     reading_.static_status = reading_.contact_status;
@@ -99,8 +99,8 @@ void StiffnessObserver::ObserveJoints(const PolicyJacobians& policy) {
   reading_.loop_condition =
       reading_.static_status == StiffnessStatus::kOk ? static_.loop_condition : kNan;
   if (count_ % options_.loop_every == 0) {
-    reading_.loop = options_.exact_action_loop ? loop_.Exact(servo, policy, options_.torque_channel)
-                                               : loop_.Fast(servo, policy, options_.torque_channel);
+    reading_.loop = options_.exact_action_loop ? loop_.Exact(servo, policy, channels.torque)
+                                               : loop_.Fast(servo, policy, channels.torque);
   }
   if (reading_.static_status == StiffnessStatus::kOk && options_.require_stable_loop) {
     reading_.static_status = reading_.loop.status;
@@ -232,7 +232,7 @@ StiffnessStatus StiffnessObserver::PrepareBudget() {
 // (S7) of K_z against the budget prepared
 void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* reading) {
   if (!whitened_) {
-    reading->status = LargestSigma(options_.condition, K_z, long_way_.M, &reading->sigma);
+    reading->status = LargestSigma(options_.budget.condition, K_z, long_way_.M, &reading->sigma);
     if (reading->status == StiffnessStatus::kOk) {
       reading->status = WorstEigenvalue(K_z, long_way_.M, &reading->worst);
     }
@@ -251,7 +251,7 @@ void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* readin
   JointMatrix gram(A.rows(), A.cols());
   StiffnessStatus status = StiffnessStatus::kOk;
   double lambda = 0;
-  if (options_.condition == Condition::kOneSided) {
+  if (options_.budget.condition == Condition::kOneSided) {
     gram.noalias() = A.transpose() * A;
     status = LargestEigenvalue(gram, &lambda);
     reading->sigma = std::sqrt(std::max(0.0, lambda));
@@ -267,9 +267,9 @@ void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* readin
   }
   JointMatrix sym(A.rows(), A.cols());
   sym = 0.5 * (A + A.transpose());
-  if (options_.condition != Condition::kOneSided) {
+  if (options_.budget.condition != Condition::kOneSided) {
     gram.noalias() = A.transpose() * A;
-    const bool disc = options_.condition == Condition::kDisc;
+    const bool disc = options_.budget.condition == Condition::kDisc;
     if (disc) gram -= sym;
     status = LargestEigenvalue(gram, &lambda);
     reading->sigma = std::sqrt(std::max(0.0, disc ? 1 + 4 * lambda : lambda));

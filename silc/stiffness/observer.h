@@ -12,12 +12,9 @@
 namespace silc {
 
 struct ObserverOptions {
-  Servo servo;  ///< gains and action scale, nv joints
-  BudgetSpec budget;
-  Condition condition = Condition::kDisc;
-  int frames = 5;  ///< history of previous actions (or torques); a longer one allocates, once
-  bool torque_channel = true;       ///< (S3) with J_tau where the policy has it
-  bool gravity_channel = true;      ///< (S3) with J_g E where the policy has it
+  Servo servo;        ///< gains and action scale, nv joints
+  BudgetSpec budget;  ///< with its channels and its condition
+  int frames = 5;     ///< history of previous actions (or torques); a longer one allocates, once
   bool exact_action_loop = false;   ///< ActionLoop::Exact() at every observation: some 20 ms
   bool require_stable_loop = true;  ///< withhold K_s while the action loop is not proven stable
   int loop_every = 1;               ///< check the action loop at every k-th observation only

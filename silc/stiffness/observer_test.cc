@@ -65,15 +65,15 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
     ObserverOptions options = moment.Options(trial % 2 == 0 ? 4 : 1);
     if (trial % 8 >= 4) options.budget.hand[0].reset();  // two points
     if (trial % 8 == 7) options.budget.com.reset();      // none
-    options.condition = static_cast<Condition>(trial % 3);
+    options.budget.condition = static_cast<Condition>(trial % 3);
     if (trial % 4 >= 2) {
       options.budget.weight = NullWeight::kServo;
       options.budget.null_stiffness = 0.4;
     }
     StiffnessObserver observer(options);
     for (ContactMode mode : kModes) {
-      SCOPED_TRACE(testing::Message()
-                   << "trial " << trial << ", " << Name(mode) << ", " << Name(options.condition));
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << Name(mode) << ", "
+                                      << Name(options.budget.condition));
       const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
       ASSERT_EQ(reading.contact_status, StiffnessStatus::kOk);
       ASSERT_EQ(reading.static_status, StiffnessStatus::kOk);
@@ -130,7 +130,7 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
       };
       const auto check = [&](const BudgetReading& got, const MatrixXd& K) {
         double sigma = 0, worst = 0;
-        ASSERT_EQ(LargestSigma(options.condition, reduced(K), budget.M, &sigma),
+        ASSERT_EQ(LargestSigma(options.budget.condition, reduced(K), budget.M, &sigma),
                   StiffnessStatus::kOk);
         ASSERT_EQ(WorstEigenvalue(reduced(K), budget.M, &worst), StiffnessStatus::kOk);
         ASSERT_EQ(got.status, StiffnessStatus::kOk);
@@ -149,7 +149,7 @@ TEST(StiffnessObserver, TellsPointsThatCoincide) {
   moment.body.hand[1] = moment.body.hand[0];
   for (const Condition condition : {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided}) {
     ObserverOptions options = moment.Options();
-    options.condition = condition;
+    options.budget.condition = condition;
     StiffnessObserver observer(options);
     for (ContactMode mode : {ContactMode::kDoubleSupport, ContactMode::kFlight}) {
       const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
@@ -192,7 +192,7 @@ TEST(StiffnessObserver, DoesNotAllocate) {
   for (int trial = 0; trial < 8; ++trial) {
     const Moment moment(60 + trial);
     ObserverOptions options = moment.Options(trial % 2 == 0 ? 4 : 1);
-    options.condition = static_cast<Condition>(trial % 3);
+    options.budget.condition = static_cast<Condition>(trial % 3);
     options.exact_action_loop = trial == 7;
     if (trial % 4 >= 2) options.budget.weight = NullWeight::kServo;
     PolicyJacobians hard = moment.policy;  // no bound proves this one stable

@@ -101,7 +101,7 @@ void ExportPolicy(const std::string& path,
   notes.seed = std::to_string(config.learn.seed);
   notes.iterations = std::to_string(iteration);
   // what its budget leaves out, so that it is held against what it was trained for
-  notes.gravity_held = penalty.method == "silc" && !penalty.gravity_channel;
+  notes.gravity_held = penalty.method == "silc" && config.budget.gravity == Channel::kHeld;
   Put(notes, &metadata);
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
