@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything silc links, found once, here. `./dev setup` installs what is missing.
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(Threads REQUIRED)
 
 if(SILC_WITH_TESTS)
   find_package(GTest REQUIRED)

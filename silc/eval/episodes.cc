@@ -252,7 +252,7 @@ EpisodeReport RunEpisodes(const Policy& policy,
     PolicyJacobians jacobians;
     StiffnessObserver disc, paper;
   };
-  ThreadPool pool(std::max(1, options.threads));
+  ThreadPool& pool = *env.pool();
   std::vector<Worker> workers;
   for (int i = 0; i < pool.size(); ++i) {
     workers.push_back({.target = Eigen::VectorXd::Zero(kTaskJoints),
@@ -274,9 +274,9 @@ EpisodeReport RunEpisodes(const Policy& policy,
   const Eigen::VectorXd& limit = env.robot_model().effort_limit();
   for (int t = 0; t < steps; ++t) {
     const bool observe = options.observe_every > 0 && t > 0 && t % options.observe_every == 0;
-    pool.For((n + kChunk - 1) / kChunk, [&](int id, int chunk) {
+    pool.ParallelForRanges(n, kChunk, [&](int id, int begin, int end) {
       Worker& worker = workers[id];
-      for (int i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
+      for (int i = begin; i < end; ++i) {
         Runner& r = runners[i];
         float* action = &actions[static_cast<std::size_t>(i) * kTaskJoints];
         if (r.over) {

@@ -6,9 +6,9 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
+#include "silc/base/sha256.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/eval/experiments.h"
-#include "silc/eval/sha256.h"
 
 namespace silc {
 namespace {

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <mutex>
 
+#include "silc/base/thread_pool.h"
 #include "silc/eval/bootstrap.h"
-#include "silc/physics/thread_pool.h"
 #include "silc/robot/pose.h"
 
 namespace silc {
@@ -107,21 +106,14 @@ void ForTrials(const ExperimentOptions& options,
   const int n = NumTrials(options);
   std::mutex mutex;
   int done = 0;
-  std::exception_ptr error;
   ThreadPool pool(std::max(1, std::min(options.threads, n)));
-  pool.For(n, [&](int, int k) {
-    try {
-      const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
-      body(k, draw);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!error) error = std::current_exception();
-    }
+  pool.ParallelFor(n, [&](int, int k) {
+    const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
+    body(k, draw);
     const std::lock_guard<std::mutex> lock(mutex);
     ++done;
     if (progress) progress(static_cast<double>(done) / n);
   });
-  if (error) std::rethrow_exception(error);
 }
 
 Metric MeanMetric(std::string name,

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "silc/base/check.h"
+#include "silc/base/crc32c.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
-#include "silc/learn/crc32c.h"
 
 namespace silc {
 namespace {

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "silc/base/crc32c.h"
 #include "silc/base/error.h"
-#include "silc/learn/crc32c.h"
 
 namespace silc {
 namespace {

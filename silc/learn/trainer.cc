@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -17,28 +16,6 @@ namespace silc {
 
 double VecEnv::TaskScore() const { return std::numeric_limits<double>::quiet_NaN(); }
 
-// Threads are made anew: some 30 µs against the milliseconds of a chunk.
-void ForChunks(int chunks, int threads, const std::function<void(int)>& body) {
-  std::atomic<int> next{0};
-  std::exception_ptr failed;
-  std::atomic<bool> has_failed{false};
-  const auto work = [&] {
-    for (int chunk = next++; chunk < chunks; chunk = next++) {
-      try {
-        body(chunk);
-      } catch (...) {
-        if (!has_failed.exchange(true)) failed = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < std::min(threads, chunks); ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (failed) std::rethrow_exception(failed);
-}
-
 Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e)
     : config(c), env(e), spec(e->spec()), method(MethodOf(c)), weight(c.penalty) {
   config.Validate("learn");
@@ -50,9 +27,12 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e)
     at::globalContext().setAllowTF32CuBLAS(true);
   } else {
     HoldToOneThread();
-    threads =
-        config.threads > 0 ? config.threads : std::max(1, int(std::thread::hardware_concurrency()));
+    pool = env->pool();
     chunks = config.chunks;
+  }
+  if (!pool) {
+    const int all = std::max(1, int(std::thread::hardware_concurrency()));
+    pool = std::make_shared<ThreadPool>(cuda ? 1 : config.threads > 0 ? config.threads : all);
   }
   MakeAgents();
   if (config.scale_inputs) {

@@ -4,7 +4,7 @@
 // What trainer*.cc share; nobody else includes it. One file per stage of an iteration: the rollout,
 // the update, the report; trainer_state.cc is what a checkpoint holds, trainer.cc the rest.
 #include <chrono>
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,9 +27,6 @@ using Clock = std::chrono::steady_clock;
 inline double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/// body(chunk) for every chunk, by up to `threads` threads.
-void ForChunks(int chunks, int threads, const std::function<void(int)>& body);
 
 /// One agent: a block of the action, its actor, critic and rate.
 struct Agent {
@@ -62,7 +59,8 @@ struct Trainer::Impl {
   EnvSpec spec;
   Method method;
   at::TensorOptions options;
-  int threads = 1, chunks = 1, iteration = 0;
+  std::shared_ptr<ThreadPool> pool;  // the environment's, where it has one
+  int chunks = 1, iteration = 0;
   // observations are padded with zeros to a multiple of eight: rows that begin at odd addresses
   // keep a GPU from its matrix units
   int obs_width = 0;

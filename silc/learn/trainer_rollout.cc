@@ -22,7 +22,7 @@ ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
 void Trainer::Impl::Act(std::int64_t t,
                         const std::vector<Layers>& actors,
                         const std::vector<Layers>& critics) {
-  ForChunks(chunks, threads, [&](int chunk) {
+  pool->ParallelFor(chunks, [&](int, int chunk) {
     at::NoGradGuard no_tape;
     const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
     if (count == 0) return;

@@ -57,7 +57,7 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
   if (!needs_stiffness || !penalised) return batch;
   BudgetSpec budget = spec.stiffness_spec.budget;
   if (method != Method::kSilc) budget.hand_floor.setZero();  // (S7a) has no band
-  ForChunks(chunks, threads, [&](int chunk) {
+  pool->ParallelFor(chunks, [&](int, int chunk) {
     const auto [first, count] = Rows(B, chunk, chunks);
     const std::int64_t some = PenaltyRows(count, chunk);
     if (some == 0) return;
@@ -250,7 +250,7 @@ Trainer::Impl::UpdateResult Trainer::Impl::Update() {
       result.last = Replay(batch, signs, pressure, penalised);
     } else {
       result.last.assign(chunks, {});
-      ForChunks(chunks, threads, [&](int chunk) {
+      pool->ParallelFor(chunks, [&](int, int chunk) {
         result.last[chunk] = Gradients(batch, chunk, signs, pressure, penalised);
       });
       Step(result.last);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "silc/base/thread_pool.h"
 #include "silc/policy/mlp.h"
 #include "silc/stiffness/budget.h"
 #include "silc/stiffness/types.h"
@@ -91,6 +93,9 @@ class VecEnv {
   /// How well the task went in the time TakeMetrics() last told of, higher is better; the
   /// multiplier of a penalty listens. NaN: the mean reward is taken.
   virtual double TaskScore() const;
+
+  /// Threads that the learner may use between calls; null: it makes its own.
+  virtual std::shared_ptr<ThreadPool> pool() const { return nullptr; }
 
   /// All that the next step depends on, as bytes: a resumed run goes on as if never stopped.
   virtual std::string SaveState() const { return {}; }

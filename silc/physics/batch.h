@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "silc/base/thread_pool.h"
 #include "silc/physics/batch_model.h"
 #include "silc/physics/fields.h"
 
@@ -79,6 +80,7 @@ class PhysicsBatch {
 
 struct CpuBatchOptions {
   int threads = 1;
+  std::shared_ptr<ThreadPool> pool;  // to work on; null: one of `threads` threads of its own
   std::string kernel;  // "avx512", "avx2", "baseline"; empty: the widest this machine has
   StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
 };
@@ -109,6 +111,10 @@ class CpuBatch final : public PhysicsBatch {
 class MujocoBatch final : public PhysicsBatch {
  public:
   MujocoBatch(const mjModel& mujoco, BatchModel model, int num_envs, int threads = 1);
+  MujocoBatch(const mjModel& mujoco,
+              BatchModel model,
+              int num_envs,
+              std::shared_ptr<ThreadPool> pool);
   ~MujocoBatch() override;
 
   FieldView view(Field field) override;

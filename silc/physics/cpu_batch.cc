@@ -12,7 +12,6 @@
 #include "silc/base/nearest.h"
 #include "silc/physics/batch.h"
 #include "silc/physics/group_kernel.h"
-#include "silc/physics/thread_pool.h"
 
 namespace silc {
 namespace {
@@ -59,9 +58,9 @@ struct CpuBatch::Impl {
         num_groups((num_envs + kernel.lanes - 1) / kernel.lanes),
         group_stride(static_cast<long>(layout.size) * kernel.lanes),
         memory(Allocate(sizeof(float) * group_stride * num_groups)),
-        pool(std::max(1, opts.threads)),
-        counts(pool.size()) {
-    for (int i = 0; i < pool.size(); ++i) workspaces.push_back(Allocate(kernel.workspace_bytes));
+        pool(opts.pool ? opts.pool : std::make_shared<ThreadPool>(std::max(1, opts.threads))),
+        counts(pool->size()) {
+    for (int i = 0; i < pool->size(); ++i) workspaces.push_back(Allocate(kernel.workspace_bytes));
     const std::vector<double> row = DefaultRow(model);
     for (int env = 0; env < num_groups * kernel.lanes; ++env) {
       for (int i = 0; i < layout.size; ++i) *At(env, i) = static_cast<float>(row[i]);
@@ -84,7 +83,7 @@ struct CpuBatch::Impl {
   const long group_stride;
   Memory memory;
   std::vector<Memory> workspaces;  // one per worker
-  ThreadPool pool;
+  const std::shared_ptr<ThreadPool> pool;
   struct alignas(kAlignment) Counts {
     StepCounts value;
   };
@@ -117,7 +116,7 @@ void CpuBatch::SetBodies(int env, const std::vector<double>& mass, const std::ve
 void CpuBatch::Advance(int substeps) {
   Impl& s = *impl_;
   SILC_CHECK(substeps >= 1);
-  s.pool.For(s.num_groups, [&](int worker, int group) {
+  s.pool->ParallelFor(s.num_groups, [&](int worker, int group) {
     s.kernel.advance(s.step,
                      s.pairs,
                      s.layout,
@@ -131,7 +130,7 @@ void CpuBatch::Advance(int substeps) {
 
 void CpuBatch::UpdateKinematics() {
   Impl& s = *impl_;
-  s.pool.For(s.num_groups, [&](int worker, int group) {
+  s.pool->ParallelFor(s.num_groups, [&](int worker, int group) {
     s.kernel.outputs(s.step, s.layout, s.Group(group), s.workspaces[worker].get());
   });
 }

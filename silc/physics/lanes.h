@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "silc/base/host_device.h"
 #include "silc/physics/kernel.h"
 
 #if defined(__SSE__) && !defined(__CUDACC__)

@@ -9,7 +9,6 @@
 
 #include "silc/base/check.h"
 #include "silc/physics/batch.h"
-#include "silc/physics/thread_pool.h"
 
 namespace silc {
 namespace {
@@ -25,13 +24,16 @@ struct Worker {
 }  // namespace
 
 struct MujocoBatch::Impl {
-  Impl(const mjModel& mujoco, const BatchModel& model, int num_envs, int threads)
+  Impl(const mjModel& mujoco,
+       const BatchModel& model,
+       int num_envs,
+       std::shared_ptr<ThreadPool> threads)
       : nominal(mj_copyModel(nullptr, &mujoco)),
         layout(MakeLayout(model.step)),
         rows(static_cast<std::size_t>(layout.size) * num_envs),
         body_mass(num_envs),
         body_com(num_envs),
-        pool(std::max(1, threads)) {
+        pool(std::move(threads)) {
     if (!model.self_collision) RemoveSelfCollision(nominal);
     nominal->opt.disableflags |= mjDSBL_AUTORESET;  // faults are reported, not papered over
     const StepModel<double>& s = model.step;
@@ -52,7 +54,7 @@ struct MujocoBatch::Impl {
                      rows.begin() + static_cast<std::size_t>(env) * layout.size,
                      [](double x) { return static_cast<float>(x); });
     }
-    for (int i = 0; i < pool.size(); ++i) {
+    for (int i = 0; i < pool->size(); ++i) {
       mjModel* m = mj_copyModel(nullptr, nominal);
       workers.push_back({m, mj_makeData(m)});
     }
@@ -334,13 +336,20 @@ struct MujocoBatch::Impl {
   std::vector<float> rows;
   std::vector<std::vector<double>> body_mass, body_com;  // per robot; empty: the model's
   std::vector<int> feet, pushes, imus, frames;
-  ThreadPool pool;
+  const std::shared_ptr<ThreadPool> pool;
   std::vector<Worker> workers;
 };
 
 MujocoBatch::MujocoBatch(const mjModel& mujoco, BatchModel model, int num_envs, int threads)
+    : MujocoBatch(
+          mujoco, std::move(model), num_envs, std::make_shared<ThreadPool>(std::max(1, threads))) {}
+
+MujocoBatch::MujocoBatch(const mjModel& mujoco,
+                         BatchModel model,
+                         int num_envs,
+                         std::shared_ptr<ThreadPool> pool)
     : PhysicsBatch(std::move(model), num_envs),
-      impl_(std::make_unique<Impl>(mujoco, model_, num_envs, threads)) {}
+      impl_(std::make_unique<Impl>(mujoco, model_, num_envs, std::move(pool))) {}
 
 MujocoBatch::~MujocoBatch() = default;
 
@@ -360,13 +369,13 @@ void MujocoBatch::SetBodies(int env,
 
 void MujocoBatch::Advance(int substeps) {
   SILC_CHECK(substeps >= 1);
-  impl_->pool.For(num_envs(), [&](int worker, int env) {
+  impl_->pool->ParallelFor(num_envs(), [&](int worker, int env) {
     impl_->AdvanceRobot(model_, env, substeps, impl_->workers[worker].m, impl_->workers[worker].d);
   });
 }
 
 void MujocoBatch::UpdateKinematics() {
-  impl_->pool.For(num_envs(), [&](int worker, int env) {
+  impl_->pool->ParallelFor(num_envs(), [&](int worker, int env) {
     impl_->Outputs(model_, env, impl_->workers[worker].m, impl_->workers[worker].d);
   });
 }

@@ -10,9 +10,9 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/sha256.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
-#include "silc/eval/sha256.h"
 #include "silc/report/page.h"
 #include "silc/report/project_file.h"
 #include "silc/report/shots.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "silc/task/draw.h"
+#include "silc/task/scalar.h"
 #include "silc/task/task_config.h"
 
 namespace silc {

@@ -19,18 +19,15 @@ constexpr int kChunk = 64;  // robots per task of the thread pool: whole SIMD gr
 
 LocoEnv::LocoEnv(const LocoEnvOptions& options)
     : setup_(MakeLocoSetup(options)),
+      pool_(std::make_shared<ThreadPool>(std::max(1, options.threads))),
       samples_(options.samples),
       stagger_(options.stagger),
-      num_envs_(options.num_envs),
-      pool_(std::max(1, options.threads)) {
+      num_envs_(options.num_envs) {
   if (options.backend == "batch") {
     batch_ = std::make_unique<CpuBatch>(
-        setup_.compiled,
-        num_envs_,
-        CpuBatchOptions{.threads = options.threads, .kernel = options.kernel});
+        setup_.compiled, num_envs_, CpuBatchOptions{.pool = pool_, .kernel = options.kernel});
   } else if (options.backend == "mujoco") {
-    batch_ =
-        std::make_unique<MujocoBatch>(*setup_.mujoco, setup_.compiled, num_envs_, options.threads);
+    batch_ = std::make_unique<MujocoBatch>(*setup_.mujoco, setup_.compiled, num_envs_, pool_);
   } else {
     throw ConfigError("task: backend '" + options.backend + "' is unknown" +
                       DidYouMean(options.backend, {"batch", "mujoco"}));
@@ -67,9 +64,8 @@ StepOutput LocoEnv::OutputOf(int env) {
 }
 
 void LocoEnv::ForEnvs(const std::function<void(int env)>& body) {
-  pool_.For((num_envs_ + kChunk - 1) / kChunk, [&](int, int chunk) {
-    const int end = std::min(num_envs_, (chunk + 1) * kChunk);
-    for (int env = chunk * kChunk; env < end; ++env) body(env);
+  pool_->ParallelForRanges(num_envs_, kChunk, [&](int, int begin, int end) {
+    for (int env = begin; env < end; ++env) body(env);
   });
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "silc/physics/thread_pool.h"
 #include "silc/task/loco_setup.h"
 
 namespace silc {
@@ -39,6 +38,8 @@ class LocoEnv {
   const TaskRobot& robot() const { return setup_.context.robot; }
   const RobotModel& robot_model() const { return *setup_.model; }
   PhysicsBatch& physics() { return *batch_; }
+  /// The threads of task and physics, free between calls.
+  const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   const EnvState& state(int env) const { return memory_.states[env]; }
   LocoStep view() const;
 
@@ -66,11 +67,11 @@ class LocoEnv {
   void ForEnvs(const std::function<void(int env)>& body);
 
   LocoSetup setup_;
+  std::shared_ptr<ThreadPool> pool_;
   std::unique_ptr<PhysicsBatch> batch_;
   PhysicsView physics_{};
   bool samples_, stagger_;
   int num_envs_;
-  mutable ThreadPool pool_;
 
   LocoMemory memory_;
   std::vector<float> reward_, jacobian_, survival_;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "silc/physics/kernel.h"
+#include "silc/base/host_device.h"
 
 namespace silc {
 

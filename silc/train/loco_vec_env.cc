@@ -71,10 +71,7 @@ double LocoScore(const LocoStats& stats, const TaskConfig& config) {
 }
 
 LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
-    : env_(options.env),
-      pool_(std::max(1, options.env.threads)),
-      diverged_log_(std::move(options.diverged_log)),
-      score_(kNone) {
+    : env_(options.env), diverged_log_(std::move(options.diverged_log)), score_(kNone) {
   spec_ = MakeLocoSpec(env_.robot_model(), env_.config(), options.budget, env_.num_envs());
 }
 
@@ -82,10 +79,8 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
   const StiffnessView& s = view.stiffness;
   // a learner that wants the Jacobians has asked for them when the environment was made
   SILC_CHECK(s.mode == nullptr || !step.jacobian.empty());
-  const int num_envs = env_.num_envs();
-  pool_.For((num_envs + kChunk - 1) / kChunk, [&](int, int chunk) {
-    const std::size_t first = static_cast<std::size_t>(chunk) * kChunk;
-    const std::size_t count = std::min<std::size_t>(kChunk, num_envs - first);
+  env_.pool()->ParallelForRanges(env_.num_envs(), kChunk, [&](int, int begin, int end) {
+    const std::size_t first = begin, count = end - begin;
     const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
       std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
     };

@@ -44,6 +44,7 @@ class LocoVecEnv : public VecEnv {
   double TaskScore() const override { return score_; }
   std::string SaveState() const override { return env_.Save(); }
   void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
+  std::shared_ptr<ThreadPool> pool() const override { return env_.pool(); }
 
   LocoEnv& env() { return env_; }
 
@@ -52,7 +53,6 @@ class LocoVecEnv : public VecEnv {
 
   LocoEnv env_;
   EnvSpec spec_;
-  ThreadPool pool_;
   DivergedLog diverged_log_;
   double score_;
 };

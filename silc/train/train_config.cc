@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "silc/base/crc32c.h"
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -14,7 +15,6 @@
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
-#include "silc/learn/crc32c.h"
 #include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -11,6 +12,9 @@
 namespace silc {
 
 /// Threads that wait for loops. The caller works too, so a pool of one has no thread of its own.
+///
+/// One pool serves an environment, its physics and its learner, which work in turns: a loop may not
+/// start another loop on the same pool, and only one thread at a time may start one.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -21,8 +25,14 @@ class ThreadPool {
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(worker, index) for index in [0, count), in any order, and returns when all are
-  /// done. `worker` is in [0, size()); no two calls share one at a time. `body` must not throw.
-  void For(int count, const std::function<void(int worker, int index)>& body);
+  /// done. `worker` is in [0, size()); no two calls share one at a time. When bodies throw, all
+  /// others are still called; then the exception of the lowest index is thrown here.
+  void ParallelFor(int count, const std::function<void(int worker, int index)>& body);
+
+  /// The same for short bodies: body(worker, begin, end) for [0, count) cut into pieces of `grain`.
+  void ParallelForRanges(int count,
+                         int grain,
+                         const std::function<void(int worker, int begin, int end)>& body);
 
  private:
   void Work(int worker);
@@ -30,12 +40,14 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  const std::function<void(int, int)>* body_ = nullptr;
+  const std::function<void(int, int)>* body_ = nullptr;  // null: no loop runs
   int count_ = 0;
   std::atomic<int> next_{0};
   int busy_ = 0;
   long round_ = 0;
   bool stop_ = false;
+  std::exception_ptr error_;
+  int error_index_ = 0;
   std::vector<std::thread> workers_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/learn/crc32c.h"
+#include "silc/base/crc32c.h"
 
 #include <array>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/eval/sha256.h"
+#include "silc/base/sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/thread_pool.h"
+#include "silc/base/thread_pool.h"
+
+#include <algorithm>
+#include <utility>
 
 #include "silc/base/check.h"
 
@@ -20,7 +23,17 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Drain(int worker) {
-  for (int i = next_.fetch_add(1); i < count_; i = next_.fetch_add(1)) (*body_)(worker, i);
+  for (int i = next_.fetch_add(1); i < count_; i = next_.fetch_add(1)) {
+    try {
+      (*body_)(worker, i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_ || i < error_index_) {
+        error_ = std::current_exception();
+        error_index_ = i;
+      }
+    }
+  }
 }
 
 void ThreadPool::Work(int worker) {
@@ -38,13 +51,10 @@ void ThreadPool::Work(int worker) {
   }
 }
 
-void ThreadPool::For(int count, const std::function<void(int, int)>& body) {
-  if (workers_.empty()) {
-    for (int i = 0; i < count; ++i) body(0, i);
-    return;
-  }
+void ThreadPool::ParallelFor(int count, const std::function<void(int, int)>& body) {
   {
     const std::lock_guard lock(mutex_);
+    SILC_CHECK(body_ == nullptr);  // a loop inside a loop would wait for itself
     body_ = &body;
     count_ = count;
     next_ = 0;
@@ -55,6 +65,17 @@ void ThreadPool::For(int count, const std::function<void(int, int)>& body) {
   Drain(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return busy_ == 0; });
+  body_ = nullptr;
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void ThreadPool::ParallelForRanges(int count,
+                                   int grain,
+                                   const std::function<void(int, int, int)>& body) {
+  SILC_CHECK(grain >= 1);
+  ParallelFor((count + grain - 1) / grain, [&](int worker, int piece) {
+    body(worker, piece * grain, std::min(count, (piece + 1) * grain));
+  });
 }
 
 }  // namespace silc
