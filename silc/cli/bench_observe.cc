@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/base/rng.h"
-#include "silc/cli/load_policy.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
 #include "silc/observe/closed_loop.h"
+#include "silc/observe/load_policy.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/robot/kinematics.h"

@@ -10,12 +10,12 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
-#include "silc/cli/load_policy.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
 #include "silc/eval/experiment_plot.h"
+#include "silc/observe/load_policy.h"
 
 namespace silc {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
-#include "silc/cli/load_policy.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
+#include "silc/observe/load_policy.h"
 #include "silc/observe/report_csv.h"
 #include "silc/observe/report_json.h"
 #include "silc/observe/report_plot.h"

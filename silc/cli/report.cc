@@ -8,7 +8,6 @@
 #include <optional>
 #include <thread>
 
-#include "silc/cli/load_policy.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/eval/experiment.h"
@@ -20,9 +19,6 @@ void Run(ReportOptions options) {
   if (options.threads <= 0)
     options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.version = SILC_VERSION;
-  options.load = [](const std::string& path, const RobotModel& robot) {
-    return LoadPolicy(path, "", robot);
-  };
   // one line that moves in a terminal, replaced by what came of it
   std::optional<ProgressLine> line;
   std::string shown;

@@ -13,6 +13,7 @@
 #include "silc/base/sha256.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
+#include "silc/observe/load_policy.h"
 #include "silc/report/page.h"
 #include "silc/report/project_file.h"
 #include "silc/report/shots.h"
@@ -169,7 +170,7 @@ class Reporter {
       const RobotModel robot = RobotModel::Load(job.options.robot);
       const ExperimentResult result = RunExperiment(FindExperiment(job.experiment),
                                                     policy.path,
-                                                    options_.load(policy.path, robot),
+                                                    LoadPolicy(policy.path, "", robot),
                                                     job.options,
                                                     [&](double share) {
                                                       if (options_.progress)
@@ -216,8 +217,7 @@ class Reporter {
       } else {
         std::string why;
         try {
-          const auto image =
-              TakeShot(experiment, policy.path, policy.budget(), options_.load, &why);
+          const auto image = TakeShot(experiment, policy.path, policy.budget(), &why);
           if (image) picture.png = EncodePng(*image);
         } catch (const ConfigError&) {  // the experiment does not take this policy: said above
         } catch (const RunError& error) {

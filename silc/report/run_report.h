@@ -6,9 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "silc/policy/policy.h"
-#include "silc/robot/robot_model.h"
-
 namespace silc {
 
 struct ReportOptions {
@@ -23,8 +20,6 @@ struct ReportOptions {
   std::string version;  // of silc; a part of every name in the cache
   std::string command;  // as typed, for the page
 
-  /// A policy ready for the robot. Throws ConfigError.
-  std::function<Policy(const std::string& path, const RobotModel& robot)> load;
   /// A line for the reader; may be empty.
   std::function<void(const std::string& line)> say;
   /// How far the present step is, in [0, 1]; may be empty.

@@ -13,7 +13,6 @@
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
-#include "silc/policy/policy_metadata.h"
 #include "silc/report/html.h"
 #include "silc/report/shelf.h"
 
@@ -34,12 +33,6 @@ class ReportTest : public testing::Test {
     options_.pictures = false;
     options_.experiments = {"com-impulse"};  // the quickest one
     options_.version = "test";
-    options_.load = [](const std::string& path, const RobotModel& robot) {
-      const OnnxModel model = ReadOnnx(path);
-      return Policy(model.graph,
-                    LayoutFromSilcBlock(model.metadata, path),
-                    {robot.spec().joints, robot.spec().StandingPose().q});
-    };
   }
   ~ReportTest() override { fs::remove_all(folder_); }
 

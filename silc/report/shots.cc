@@ -7,6 +7,7 @@
 
 #include "silc/eval/experiment.h"
 #include "silc/observe/closed_loop.h"
+#include "silc/observe/load_policy.h"
 #include "silc/report/picture.h"
 
 namespace silc {
@@ -104,11 +105,9 @@ std::optional<Image> Draw(const std::string& experiment,
 }
 
 // `walk` runs its robots in the task's own loop, which nobody can watch: three seconds of it here.
-std::optional<Image> ShotOfWalk(const std::string& path,
-                                const PolicyLoader& load,
-                                std::string* why) {
+std::optional<Image> ShotOfWalk(const std::string& path, std::string* why) {
   const RobotModel robot = RobotModel::Load("g1", {.visuals = true});
-  const Policy policy = load(path, robot);
+  const Policy policy = LoadPolicy(path, "", robot);
   LoopOptions options;
   options.servo = ServoFor(robot, policy, "");
   options.command.lin_vel = {0.7, 0};
@@ -139,9 +138,8 @@ std::string ShotCaption(const std::string& experiment) {
 std::optional<Image> TakeShot(const std::string& experiment,
                               const std::string& policy_path,
                               const std::string& budget,
-                              const PolicyLoader& load,
                               std::string* why) {
-  if (experiment == "walk") return ShotOfWalk(policy_path, load, why);
+  if (experiment == "walk") return ShotOfWalk(policy_path, why);
   std::optional<Image> image;
   ExperimentOptions options;
   options.mode = budget;
@@ -155,7 +153,8 @@ std::optional<Image> TakeShot(const std::string& experiment,
   };
   const RobotModel robot = RobotModel::Load(options.robot);
   try {
-    RunExperiment(FindExperiment(experiment), policy_path, load(policy_path, robot), options);
+    RunExperiment(
+        FindExperiment(experiment), policy_path, LoadPolicy(policy_path, "", robot), options);
   } catch (const Taken&) {
   }
   return image;

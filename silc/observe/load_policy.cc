@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/cli/load_policy.h"
+#include "silc/observe/load_policy.h"
 
 #include "silc/base/error.h"
 #include "silc/policy/layout_file.h"
