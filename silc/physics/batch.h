@@ -8,27 +8,10 @@
 
 #include "silc/base/thread_pool.h"
 #include "silc/physics/batch_model.h"
+#include "silc/physics/field_view.h"
 #include "silc/physics/fields.h"
 
 namespace silc {
-
-/// Where a field of a batch lies: value i of robot `env` is
-///
-///     data[(env / lanes) · group_stride + i · lanes + env % lanes]
-///
-/// One formula for robots one after the other (lanes = 1), side by side in SIMD groups, and
-/// interleaved on a GPU (lanes = all of them). Valid as long as the batch.
-struct FieldView {
-  float* data;
-  int lanes;
-  long group_stride;
-  int width;       // numbers per robot
-  bool on_device;  // GPU memory: not to be touched by the CPU
-
-  float& operator()(int env, int i) const {
-    return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
-  }
-};
 
 /// Many robots of one model, stepped together. Three implementations that a caller can tell apart
 /// by their speed alone: CpuBatch, CudaBatch, and MujocoBatch, which runs mj_step and is the

@@ -210,28 +210,24 @@ void UnpackState(const std::string& bytes,
 }
 
 PhysicsView ViewOf(PhysicsBatch* batch) {
-  const auto bind = [&](Field field) {
-    const FieldView v = batch->view(field);
-    return FieldPtr{v.data, v.lanes, v.group_stride};
-  };
-  return {.qpos = bind(Field::kQpos),
-          .qvel = bind(Field::kQvel),
-          .qacc = bind(Field::kQacc),
-          .fault = bind(Field::kFault),
-          .target = bind(Field::kTarget),
-          .previous_target = bind(Field::kPreviousTarget),
-          .delay = bind(Field::kDelay),
-          .kp = bind(Field::kKp),
-          .kd = bind(Field::kKd),
-          .wrench = bind(Field::kWrench),
-          .wrench_steps = bind(Field::kWrenchSteps),
-          .torque = bind(Field::kTorque),
-          .foot_force = bind(Field::kFootForce),
-          .pose = bind(Field::kPose),
-          .velocity = bind(Field::kVelocity),
-          .com_jacobian = bind(Field::kComJacobian),
-          .frame_jacobian = bind(Field::kFrameJacobian),
-          .stance_jacobian = bind(Field::kStanceJacobian),
+  return {.qpos = batch->view(Field::kQpos),
+          .qvel = batch->view(Field::kQvel),
+          .qacc = batch->view(Field::kQacc),
+          .fault = batch->view(Field::kFault),
+          .target = batch->view(Field::kTarget),
+          .previous_target = batch->view(Field::kPreviousTarget),
+          .delay = batch->view(Field::kDelay),
+          .kp = batch->view(Field::kKp),
+          .kd = batch->view(Field::kKd),
+          .wrench = batch->view(Field::kWrench),
+          .wrench_steps = batch->view(Field::kWrenchSteps),
+          .torque = batch->view(Field::kTorque),
+          .foot_force = batch->view(Field::kFootForce),
+          .pose = batch->view(Field::kPose),
+          .velocity = batch->view(Field::kVelocity),
+          .com_jacobian = batch->view(Field::kComJacobian),
+          .frame_jacobian = batch->view(Field::kFrameJacobian),
+          .stance_jacobian = batch->view(Field::kStanceJacobian),
           .nv = batch->model().step.nv};
 }
 

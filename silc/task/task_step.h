@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "silc/physics/field_view.h"
 #include "silc/task/arm_reference.h"
 #include "silc/task/hand_force.h"
 #include "silc/task/observation.h"
@@ -12,24 +13,9 @@
 /// calls them from a loop over robots, a GPU from a kernel.
 namespace silc {
 
-/// One field of a PhysicsBatch: FieldView (batch.h) for host and device code.
-struct FieldPtr {
-  float* data;
-  int lanes;
-  long group_stride;
-
-  SILC_HD float& operator()(int env, int i) const {
-#ifdef __CUDA_ARCH__
-    return data[static_cast<long>(i) * lanes + env];  // one group: no division
-#else
-    return data[(env / lanes) * group_stride + static_cast<long>(i) * lanes + env % lanes];
-#endif
-  }
-};
-
 /// The fields the task reads and writes.
 struct PhysicsView {
-  FieldPtr qpos, qvel, qacc, fault, target, previous_target, delay, kp, kd, wrench, wrench_steps,
+  FieldView qpos, qvel, qacc, fault, target, previous_target, delay, kp, kd, wrench, wrench_steps,
       torque, foot_force, pose, velocity, com_jacobian, frame_jacobian, stance_jacobian;
   int nv;
 };
