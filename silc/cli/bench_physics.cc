@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "silc/cli/verbs.h"
-#include "silc/physics/bench.h"
+#include "silc/physics_tools/bench.h"
 
 namespace silc {
 

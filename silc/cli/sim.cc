@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/sim.h"
+#include "silc/physics_tools/sim.h"
 
 #include <fmt/format.h>
 

@@ -45,7 +45,7 @@ __device__ __forceinline__ const StepModel<float>& ModelOf(const ModelParameter&
 // is
 //          read from and written to global memory; robots that only fill up the last block sleep
 // work     the workspace is local memory, interleaved by the hardware in the same way
-// twin     AdvanceGroup() on the CPU; gpu_check.cc holds the two together
+// twin     AdvanceGroup() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
 template <int kLinks, int kContacts, bool kInParameter>
 __global__ void __launch_bounds__(kLanes* kCudaTeam, 2)
     AdvanceKernel(const __grid_constant__ KernelArgs a,

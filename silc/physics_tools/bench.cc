@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/bench.h"
+#include "silc/physics_tools/bench.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -11,10 +11,10 @@
 #include <numeric>
 
 #include "silc/base/rng.h"
-#include "silc/physics/flop_count.h"
 #include "silc/physics/group_kernel.h"
-#include "silc/physics/make_batch.h"
 #include "silc/physics/robot_buffer.h"
+#include "silc/physics_tools/flop_count.h"
+#include "silc/physics_tools/make_batch.h"
 
 namespace silc {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/sim.h"
+#include "silc/physics_tools/sim.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "silc/physics/make_batch.h"
+#include "silc/physics_tools/make_batch.h"
 #include "silc/plot/figure.h"
 
 namespace silc {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/flop_count.h"
+#include "silc/physics_tools/flop_count.h"
 
 #include <algorithm>
 #include <cmath>

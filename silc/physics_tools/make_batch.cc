@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/physics/make_batch.h"
+#include "silc/physics_tools/make_batch.h"
 
 #include <numeric>
 #include <vector>
