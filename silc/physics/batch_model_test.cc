@@ -130,5 +130,27 @@ TEST(BatchModel, NumbersLinksDepthFirst) {
   }
 }
 
+// Places at the ends of the arrays; that no field is left out is for the compiler (float_model.cc).
+TEST(ToFloat, RoundsNumbersAndKeepsCounts) {
+  StepModel<double> step = {};
+  step.num_links = 3;
+  step.foot_point[kMaxFeet - 1][2] = 0.1;
+  step.link[kMaxLinks - 1].joint = JointKind::kSlide;
+  step.link[kMaxLinks - 1].limit.margin = 1.0 / 3;
+  step.contact[kMaxContacts - 1].row.power = 5;
+  const StepModel<float> single = ToFloat(step);
+  EXPECT_EQ(single.num_links, 3);
+  EXPECT_EQ(single.foot_point[kMaxFeet - 1][2], 0.1f);
+  EXPECT_EQ(single.link[kMaxLinks - 1].joint, JointKind::kSlide);
+  EXPECT_EQ(single.link[kMaxLinks - 1].limit.margin, 1.0f / 3);
+  EXPECT_EQ(single.contact[kMaxContacts - 1].row.power, 5);
+
+  PairModel<double> pairs = {};
+  pairs.pair[kMaxPairs - 1].kind = 7;
+  pairs.kind[kMaxPairKinds - 1].row.fall = 0.1;
+  EXPECT_EQ(ToFloat(pairs).pair[kMaxPairs - 1].kind, 7);
+  EXPECT_EQ(ToFloat(pairs).kind[kMaxPairKinds - 1].row.fall, 0.1f);
+}
+
 }  // namespace
 }  // namespace silc
