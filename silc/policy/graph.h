@@ -221,8 +221,11 @@ class GraphEvaluator {
     return values_.data() + offset_[static_cast<std::size_t>(id)];
   }
   bool Active(ValueId id) const { return active_[static_cast<std::size_t>(id)] != 0; }
-  Real* Tangent(ValueId id);
-  const Real* Tangent(ValueId id) const;
+  Real* Tangent(ValueId id) {
+    return tangents_.data() +
+           tangent_offset_[static_cast<std::size_t>(id)] * static_cast<std::size_t>(tangent_count_);
+  }
+  const Real* Tangent(ValueId id) const { return const_cast<GraphEvaluator*>(this)->Tangent(id); }
   void PushNode(const GraphNode& node, const NodeMaps& maps);
 
   std::shared_ptr<const Graph> graph_;
