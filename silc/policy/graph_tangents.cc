@@ -88,6 +88,140 @@ void BinarySlopes(Op op, Real a, Real b, bool b_active, Real* da, Real* db) {
   }
 }
 
+/// An operand of a node: its value, and its `T` directions where it depends on an input.
+template <typename Real>
+struct Operand {
+  const Shape& shape;
+  const Real* value;
+  const Real* tangent;  // element-major
+  bool active;
+};
+
+template <typename Real>
+void PushMatMul(const NodeMaps& maps,
+                std::int64_t T,
+                const Operand<Real>& a,
+                const Operand<Real>& b,
+                Real* dy) {
+  for (std::size_t batch = 0; batch < maps.a.size(); ++batch) {
+    const std::int64_t at_a = maps.a[batch] * maps.m * maps.k;
+    const std::int64_t at_b = maps.b[batch] * maps.k * maps.n;
+    Real* d = dy + static_cast<std::int64_t>(batch) * maps.m * maps.n * T;
+    for (std::int64_t m = 0; m < maps.m; ++m) {
+      for (std::int64_t n = 0; n < maps.n; ++n, d += T) {
+        for (std::int64_t k = 0; k < maps.k; ++k) {
+          const std::int64_t ea = at_a + m * maps.k + k, eb = at_b + k * maps.n + n;
+          if (a.active) Axpy(b.value[eb], a.tangent + ea * T, d, T);
+          if (b.active) Axpy(a.value[ea], b.tangent + eb * T, d, T);
+        }
+      }
+    }
+  }
+}
+
+template <typename Real, typename In>
+void PushGemm(const GraphNode& node,
+              const NodeMaps& maps,
+              std::int64_t T,
+              const Shape& out_shape,
+              const In& in,
+              Real* dy) {
+  const Real alpha = static_cast<Real>(node.alpha), beta = static_cast<Real>(node.beta);
+  const Operand<Real> a = in(0), b = in(1);
+  const std::int64_t rows = out_shape[0], cols = out_shape[1];
+  const std::int64_t depth = node.trans_a ? a.shape[0] : a.shape[1];
+  for (std::int64_t m = 0; m < rows; ++m) {
+    for (std::int64_t n = 0; n < cols; ++n) {
+      const std::int64_t e = m * cols + n;
+      for (std::int64_t k = 0; k < depth; ++k) {
+        const std::int64_t ea = node.trans_a ? k * rows + m : m * depth + k;
+        const std::int64_t eb = node.trans_b ? n * depth + k : k * cols + n;
+        if (a.active) Axpy(alpha * b.value[eb], a.tangent + ea * T, dy + e * T, T);
+        if (b.active) Axpy(alpha * a.value[ea], b.tangent + eb * T, dy + e * T, T);
+      }
+      if (node.inputs.size() == 3 && in(2).active) {
+        Axpy(beta, in(2).tangent + maps.a[U(e)] * T, dy + e * T, T);
+      }
+    }
+  }
+}
+
+template <typename Real, typename In>
+void PushConcat(
+    const GraphNode& node, std::int64_t T, const Shape& out_shape, const In& in, Real* dy) {
+  std::int64_t outer = 1;
+  for (int i = 0; i < node.axis; ++i) outer *= out_shape[U(i)];
+  const std::int64_t stride = NumElements(out_shape) / outer * T;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Operand<Real> part = in(i);
+    const std::int64_t block = NumElements(part.shape) / outer * T;
+    for (std::int64_t o = 0; part.active && o < outer; ++o) {
+      std::copy_n(part.tangent + o * block, block, dy + o * stride + at);
+    }
+    at += block;
+  }
+}
+
+/// dy_e = y_e (dx_e − Σ_group y dx). @param mean scratch, T numbers per group
+template <typename Real>
+void PushSoftmax(const NodeMaps& maps,
+                 std::int64_t T,
+                 std::int64_t size,
+                 const Real* dx,
+                 const Real* y,
+                 Real* mean,
+                 Real* dy) {
+  std::fill_n(mean, maps.groups * T, Real(0));
+  for (std::int64_t e = 0; e < size; ++e) Axpy(y[e], dx + e * T, mean + maps.a[U(e)] * T, T);
+  for (std::int64_t e = 0; e < size; ++e) {
+    const Real* group = mean + maps.a[U(e)] * T;
+    for (std::int64_t t = 0; t < T; ++t) dy[e * T + t] = y[e] * (dx[e * T + t] - group[t]);
+  }
+}
+
+/// n = (x − μ)/s:  dn = (dx − mean(dx) − n mean(n dx)) / s
+template <typename Real, typename In>
+void PushLayerNorm(
+    const GraphNode& node, std::int64_t T, const Shape& out_shape, const In& in, Real* dy) {
+  const Operand<Real> input = in(0), scale = in(1);
+  const std::int64_t size = NumElements(out_shape);
+  std::int64_t width = 1;
+  for (std::size_t i = U(node.axis); i < out_shape.size(); ++i) width *= out_shape[i];
+  const bool wide_scale = NumElements(scale.shape) > 1;
+  const bool wide_bias = node.inputs.size() == 3 && NumElements(in(2).shape) > 1;
+  const Real inverse_width = 1 / static_cast<Real>(width);
+  for (std::int64_t begin = 0; begin < size; begin += width) {
+    const Real* x = input.value + begin;
+    Real mean = 0, variance = 0;
+    for (std::int64_t e = 0; e < width; ++e) mean += x[e] * inverse_width;
+    for (std::int64_t e = 0; e < width; ++e)
+      variance += (x[e] - mean) * (x[e] - mean) * inverse_width;
+    const Real inverse = 1 / std::sqrt(variance + static_cast<Real>(node.alpha));
+    Real* d = dy + begin * T;
+    for (std::int64_t t = 0; input.active && t < T; ++t) {
+      const Real* dx = input.tangent + begin * T;
+      Real mean_dx = 0, mean_ndx = 0;
+      for (std::int64_t e = 0; e < width; ++e) {
+        mean_dx += dx[e * T + t] * inverse_width;
+        mean_ndx += (x[e] - mean) * inverse * dx[e * T + t] * inverse_width;
+      }
+      for (std::int64_t e = 0; e < width; ++e) {
+        const Real n = (x[e] - mean) * inverse;
+        d[e * T + t] =
+            (dx[e * T + t] - mean_dx - n * mean_ndx) * inverse * scale.value[wide_scale ? e : 0];
+      }
+    }
+    for (std::int64_t e = 0; e < width; ++e) {
+      if (scale.active)
+        Axpy((x[e] - mean) * inverse, scale.tangent + (wide_scale ? e : 0) * T, d + e * T, T);
+      if (node.inputs.size() == 3 && in(2).active) {
+        Axpy(Real(1), in(2).tangent + (wide_bias ? e : 0) * T, d + e * T, T);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 template <typename Real>
@@ -119,13 +253,9 @@ void GraphEvaluator<Real>::PushTangents() {
 template <typename Real>
 void GraphEvaluator<Real>::PushNode(const GraphNode& node, const NodeMaps& maps) {
   const std::int64_t T = tangent_count_;
-  const auto shape = [&](std::size_t i) -> const Shape& {
-    return graph_->value(node.inputs[i]).shape;
-  };
-  const auto value = [&](std::size_t i) { return static_cast<const Real*>(Value(node.inputs[i])); };
-  const auto active = [&](std::size_t i) { return Active(node.inputs[i]); };
-  const auto tangent = [&](std::size_t i) {
-    return static_cast<const Real*>(Tangent(node.inputs[i]));
+  const auto in = [&](std::size_t i) -> Operand<Real> {
+    const ValueId id = node.inputs[i];
+    return {graph_->value(id).shape, Value(id), Tangent(id), Active(id)};
   };
   const Shape& out_shape = graph_->value(node.output).shape;
   const std::int64_t size = NumElements(out_shape);
@@ -133,145 +263,55 @@ void GraphEvaluator<Real>::PushNode(const GraphNode& node, const NodeMaps& maps)
   Real* dy = Tangent(node.output);
 
   if (IsUnary(node.op)) {
-    const Real* x = value(0);
-    const Real* dx = tangent(0);
+    const Operand<Real> x = in(0);
     for (std::int64_t e = 0; e < size; ++e) {
-      const Real slope = UnarySlope(node, x[e], y[e]);
-      for (std::int64_t t = 0; t < T; ++t) dy[e * T + t] = slope * dx[e * T + t];
+      const Real slope = UnarySlope(node, x.value[e], y[e]);
+      for (std::int64_t t = 0; t < T; ++t) dy[e * T + t] = slope * x.tangent[e * T + t];
     }
     return;
   }
 
   std::fill_n(dy, size * T, Real(0));
   if (IsBinary(node.op)) {
+    const Operand<Real> a = in(0), b = in(1);
     for (std::int64_t e = 0; e < size; ++e) {
       const std::int64_t ea = maps.a.empty() ? e : maps.a[U(e)];
       const std::int64_t eb = maps.b.empty() ? e : maps.b[U(e)];
       Real slope_a, slope_b;
-      BinarySlopes(node.op, value(0)[ea], value(1)[eb], active(1), &slope_a, &slope_b);
-      if (active(0)) Axpy(slope_a, tangent(0) + ea * T, dy + e * T, T);
-      if (active(1)) Axpy(slope_b, tangent(1) + eb * T, dy + e * T, T);
+      BinarySlopes(node.op, a.value[ea], b.value[eb], b.active, &slope_a, &slope_b);
+      if (a.active) Axpy(slope_a, a.tangent + ea * T, dy + e * T, T);
+      if (b.active) Axpy(slope_b, b.tangent + eb * T, dy + e * T, T);
     }
     return;
   }
   switch (node.op) {
-    case Op::kMatMul: {
-      for (std::size_t batch = 0; batch < maps.a.size(); ++batch) {
-        const std::int64_t at_a = maps.a[batch] * maps.m * maps.k;
-        const std::int64_t at_b = maps.b[batch] * maps.k * maps.n;
-        Real* d = dy + static_cast<std::int64_t>(batch) * maps.m * maps.n * T;
-        for (std::int64_t m = 0; m < maps.m; ++m) {
-          for (std::int64_t n = 0; n < maps.n; ++n, d += T) {
-            for (std::int64_t k = 0; k < maps.k; ++k) {
-              const std::int64_t ea = at_a + m * maps.k + k, eb = at_b + k * maps.n + n;
-              if (active(0)) Axpy(value(1)[eb], tangent(0) + ea * T, d, T);
-              if (active(1)) Axpy(value(0)[ea], tangent(1) + eb * T, d, T);
-            }
-          }
-        }
-      }
-      return;
-    }
-    case Op::kGemm: {
-      const Real alpha = static_cast<Real>(node.alpha), beta = static_cast<Real>(node.beta);
-      const std::int64_t rows = out_shape[0], cols = out_shape[1];
-      const std::int64_t depth = node.trans_a ? shape(0)[0] : shape(0)[1];
-      for (std::int64_t m = 0; m < rows; ++m) {
-        for (std::int64_t n = 0; n < cols; ++n) {
-          const std::int64_t e = m * cols + n;
-          for (std::int64_t k = 0; k < depth; ++k) {
-            const std::int64_t ea = node.trans_a ? k * rows + m : m * depth + k;
-            const std::int64_t eb = node.trans_b ? n * depth + k : k * cols + n;
-            if (active(0)) Axpy(alpha * value(1)[eb], tangent(0) + ea * T, dy + e * T, T);
-            if (active(1)) Axpy(alpha * value(0)[ea], tangent(1) + eb * T, dy + e * T, T);
-          }
-          if (node.inputs.size() == 3 && active(2)) {
-            Axpy(beta, tangent(2) + maps.a[U(e)] * T, dy + e * T, T);
-          }
-        }
-      }
-      return;
-    }
-    case Op::kConcat: {
-      std::int64_t outer = 1;
-      for (int i = 0; i < node.axis; ++i) outer *= out_shape[U(i)];
-      const std::int64_t stride = size / outer * T;
-      std::int64_t at = 0;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const std::int64_t block = NumElements(shape(i)) / outer * T;
-        for (std::int64_t o = 0; active(i) && o < outer; ++o) {
-          std::copy_n(tangent(i) + o * block, block, dy + o * stride + at);
-        }
-        at += block;
-      }
-      return;
-    }
+    case Op::kMatMul:
+      return PushMatMul(maps, T, in(0), in(1), dy);
+    case Op::kGemm:
+      return PushGemm(node, maps, T, out_shape, in, dy);
+    case Op::kConcat:
+      return PushConcat(node, T, out_shape, in, dy);
     case Op::kSelect: {
+      const Real* dx = in(0).tangent;
       for (std::int64_t e = 0; e < size; ++e) {
-        std::copy_n(tangent(0) + (node.index.empty() ? e : node.index[U(e)]) * T, T, dy + e * T);
+        std::copy_n(dx + (node.index.empty() ? e : node.index[U(e)]) * T, T, dy + e * T);
       }
       return;
     }
-    case Op::kSoftmax: {
-      // dy_e = y_e (dx_e − Σ_group y dx)
-      Real* mean = tangent_scratch_.data();
-      std::fill_n(mean, maps.groups * T, Real(0));
-      for (std::int64_t e = 0; e < size; ++e)
-        Axpy(y[e], tangent(0) + e * T, mean + maps.a[U(e)] * T, T);
-      for (std::int64_t e = 0; e < size; ++e) {
-        const Real* group = mean + maps.a[U(e)] * T;
-        for (std::int64_t t = 0; t < T; ++t)
-          dy[e * T + t] = y[e] * (tangent(0)[e * T + t] - group[t]);
-      }
-      return;
-    }
+    case Op::kSoftmax:
+      return PushSoftmax(maps, T, size, in(0).tangent, y, tangent_scratch_.data(), dy);
     case Op::kReduceMean:
     case Op::kReduceSum: {
-      const std::int64_t count = NumElements(shape(0));
+      const Operand<Real> x = in(0);
+      const std::int64_t count = NumElements(x.shape);
       const Real share =
           node.op == Op::kReduceMean ? static_cast<Real>(size) / static_cast<Real>(count) : Real(1);
       for (std::int64_t e = 0; e < count; ++e)
-        Axpy(share, tangent(0) + e * T, dy + maps.a[U(e)] * T, T);
+        Axpy(share, x.tangent + e * T, dy + maps.a[U(e)] * T, T);
       return;
     }
-    case Op::kLayerNorm: {
-      // n = (x − μ)/s:  dn = (dx − mean(dx) − n mean(n dx)) / s
-      std::int64_t width = 1;
-      for (std::size_t i = U(node.axis); i < out_shape.size(); ++i) width *= out_shape[i];
-      const bool wide_scale = NumElements(shape(1)) > 1;
-      const bool wide_bias = node.inputs.size() == 3 && NumElements(shape(2)) > 1;
-      const Real inverse_width = 1 / static_cast<Real>(width);
-      for (std::int64_t begin = 0; begin < size; begin += width) {
-        const Real* x = value(0) + begin;
-        Real mean = 0, variance = 0;
-        for (std::int64_t e = 0; e < width; ++e) mean += x[e] * inverse_width;
-        for (std::int64_t e = 0; e < width; ++e)
-          variance += (x[e] - mean) * (x[e] - mean) * inverse_width;
-        const Real inverse = 1 / std::sqrt(variance + static_cast<Real>(node.alpha));
-        Real* d = dy + begin * T;
-        for (std::int64_t t = 0; active(0) && t < T; ++t) {
-          const Real* dx = tangent(0) + begin * T;
-          Real mean_dx = 0, mean_ndx = 0;
-          for (std::int64_t e = 0; e < width; ++e) {
-            mean_dx += dx[e * T + t] * inverse_width;
-            mean_ndx += (x[e] - mean) * inverse * dx[e * T + t] * inverse_width;
-          }
-          for (std::int64_t e = 0; e < width; ++e) {
-            const Real n = (x[e] - mean) * inverse;
-            d[e * T + t] =
-                (dx[e * T + t] - mean_dx - n * mean_ndx) * inverse * value(1)[wide_scale ? e : 0];
-          }
-        }
-        for (std::int64_t e = 0; e < width; ++e) {
-          if (active(1))
-            Axpy((x[e] - mean) * inverse, tangent(1) + (wide_scale ? e : 0) * T, d + e * T, T);
-          if (node.inputs.size() == 3 && active(2)) {
-            Axpy(Real(1), tangent(2) + (wide_bias ? e : 0) * T, d + e * T, T);
-          }
-        }
-      }
-      return;
-    }
+    case Op::kLayerNorm:
+      return PushLayerNorm(node, T, out_shape, in, dy);
     default:
       SILC_CHECK(false);
   }
