@@ -16,6 +16,14 @@ if(SILC_WITH_TOOLS)
   find_package(Protobuf REQUIRED)
   find_package(ZLIB REQUIRED)
 
+  # stb: headers without a CMake package
+  find_path(SILC_STB_DIR stb_image_write.h PATH_SUFFIXES stb)
+  if(NOT SILC_STB_DIR)
+    message(FATAL_ERROR "stb_image_write.h was not found: install libstb-dev, or point SILC_STB_DIR at its folder.")
+  endif()
+  add_library(silc_stb INTERFACE)
+  target_include_directories(silc_stb SYSTEM INTERFACE ${SILC_STB_DIR})
+
   # ONNX's schema, compiled here by protoc (silc/policy/onnx): the distribution's libonnx-dev has it, and so
   # has the onnx wheel of the test environment.
   file(GLOB _onnx_wheels ${PROJECT_SOURCE_DIR}/.deps/ort-venv/lib/python3*/site-packages)

@@ -14,8 +14,8 @@ struct Image {
   std::vector<std::uint8_t> rgb;  // (height, width, 3)
 };
 
-/// The bytes of a PNG file: 8 bits a channel, each row with the filter that leaves least to
-/// compress. The same picture gives the same bytes.
+/// The bytes of a PNG file, 8 bits a channel, written by stb_image_write with zlib. The same
+/// picture gives the same bytes.
 std::string EncodePng(const Image& image);
 
 /// RFC 4648 base 64 with padding, for data URIs.

@@ -12,7 +12,7 @@ stage=$PWD/.deps/stage
 rm -rf "$stage"
 mkdir -p "$stage"
 packages=(libeigen3-dev libfmt-dev libfmt9 libspdlog-dev libspdlog1.10 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev
-  libcli11-dev libgtest-dev zlib1g zlib1g-dev libprotobuf-dev libprotobuf-lite32 libprotobuf32 libprotoc32
+  libcli11-dev libgtest-dev libstb-dev zlib1g zlib1g-dev libprotobuf-dev libprotobuf-lite32 libprotobuf32 libprotoc32
   protobuf-compiler)
 # what a build reads: headers, CMake packages, shared libraries, GoogleTest's archives, protoc
 dpkg -L "${packages[@]}" |
