@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory is read here and zlib inflates. A full zip library would open many more files than
-// NumPy writes (encryption, other methods, overlapping members, leading junk), each of which would
-// then have to be found and refused; and it does not say what it will allocate. zlib comes with
-// protobuf anyway.
+// The directory is read here and zlib inflates. docs/decisions/zip.md says why libzip does not do it.
 //
 // Offsets and sizes are from PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 #include "silc/npz/zip.h"
