@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // main() of every test program. A program holds the tests of a folder; CTest runs it once per
 // source file, with --source=budget_test.cc. GoogleTest calls a run without any test a success;
-// here it fails, so that a renamed file or a filter with a slip is noticed.
+// here it fails, so that a renamed file or a filter with a slip is noticed. With --no-skip a
+// skipped test fails, too: ./dev test-gpu must not pass because no GPU answered.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,11 +32,18 @@ std::string FilterOfSource(std::string_view source) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);  // takes out the words that are GoogleTest's
   constexpr std::string_view kSource = "--source=";
+  bool may_skip = true;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
+    if (word == "--no-skip") {
+      may_skip = false;
+      continue;
+    }
     if (!word.starts_with(kSource)) {
-      std::fprintf(
-          stderr, "%s: '%s' is no option; --source=FILE.cc or GoogleTest's\n", argv[0], argv[i]);
+      std::fprintf(stderr,
+                   "%s: '%s' is no option; --source=FILE.cc, --no-skip or GoogleTest's\n",
+                   argv[0],
+                   argv[i]);
       return 2;
     }
     const std::string filter = FilterOfSource(word.substr(kSource.size()));
@@ -50,6 +58,10 @@ int main(int argc, char** argv) {
       !GTEST_FLAG_GET(list_tests)) {
     std::fprintf(stderr, "%s: no test matches the filter\n", argv[0]);
     return 2;
+  }
+  if (!may_skip && ::testing::UnitTest::GetInstance()->skipped_test_count() > 0) {
+    std::fprintf(stderr, "%s: tests were skipped, and --no-skip allows none\n", argv[0]);
+    return 1;
   }
   return status;
 }
