@@ -224,7 +224,7 @@ EpisodeReport RunEpisodes(const Policy& policy,
   CheckFits(policy, env);
   const int steps = static_cast<int>(std::lround(options.task.episode.length / robot.control_dt));
   const int cycle =
-      std::max(1, static_cast<int>(std::lround(options.task.gait.period / robot.control_dt)));
+      std::max(1, static_cast<int>(std::lround(env.config().gait.period / robot.control_dt)));
   const int settled = static_cast<int>(std::lround(kSettled / robot.control_dt));
 
   ObserverOptions observer_options;

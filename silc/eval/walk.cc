@@ -237,7 +237,7 @@ ExperimentResult RunWalk(const Policy& policy,
                          const ExperimentOptions& options,
                          const Progress& progress) {
   const TaskConfig task =
-      NominalTask(ReadTaskConfig(FindTaskFile("g1-loco")), static_cast<float>(options.force_scale));
+      NominalTask(ReadTaskFile(FindTaskFile("g1-loco")).config, static_cast<float>(options.force_scale));
   ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
       "g1-loco, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
@@ -250,7 +250,7 @@ ExperimentResult RunWalk(const Policy& policy,
 ExperimentResult RunStand(const Policy& policy,
                           const ExperimentOptions& options,
                           const Progress& progress) {
-  TaskConfig task = NominalTask(ReadTaskConfig(FindTaskFile("g1-stand")), 1);
+  TaskConfig task = NominalTask(ReadTaskFile(FindTaskFile("g1-stand")).config, 1);
   task.push = {.force = 50, .min_share = 1, .duration = 0.1f, .interval_min = 2, .interval_max = 4};
   // from rest in the standing pose: the pushes are what is tried, not the landing
   task.episode.start_speed = task.episode.start_legs = 0;

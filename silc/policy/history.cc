@@ -7,33 +7,12 @@
 
 namespace silc {
 
-History::History(const ObservationLayout& layout) : reset_(layout.reset) {
-  int width = 0, depth = 0;
-  std::vector<int> begin;
-  for (const ObservationTerm& term : layout.terms) {
-    begin.push_back(width);
-    width += TermWidth(layout, term);
-    depth = std::max(depth, TermFrames(layout, term));
-  }
-  frames_ = Eigen::MatrixXd::Zero(width, depth);
-  clipped_.assign(static_cast<std::size_t>(depth),
-                  std::vector<char>(static_cast<std::size_t>(width), 0));
-
-  const auto age = [&](int i, int count) { return layout.newest_first ? i : count - 1 - i; };
-  if (layout.order == FrameOrder::kFrameMajor) {
-    for (int i = 0; i < depth; ++i) {
-      for (int e = 0; e < width; ++e) slots_.push_back({e, age(i, depth)});
-    }
-  } else {
-    for (std::size_t t = 0; t < layout.terms.size(); ++t) {
-      const int count = TermFrames(layout, layout.terms[t]);
-      for (int i = 0; i < count; ++i) {
-        for (int e = 0; e < TermWidth(layout, layout.terms[t]); ++e)
-          slots_.push_back({begin[t] + e, age(i, count)});
-      }
-    }
-  }
-}
+History::History(const ObservationTable& table)
+    : first_frame_fills_(table.first_frame_fills),
+      frames_(Eigen::MatrixXd::Zero(table.frame_width(), table.frames)),
+      clipped_(static_cast<std::size_t>(table.frames),
+               std::vector<char>(static_cast<std::size_t>(table.frame_width()), 0)),
+      slots_(table.slots) {}
 
 void History::Reset() {
   frames_.setZero();
@@ -46,7 +25,7 @@ void History::Reset() {
 void History::Push(const Eigen::VectorXd& frame, const std::vector<char>& clipped) {
   SILC_CHECK(frame.size() == frames_.rows() &&
              clipped.size() == static_cast<std::size_t>(frame.size()));
-  const int copies = empty_ && reset_ == HistoryReset::kFirstFrame ? num_frames() : 1;
+  const int copies = empty_ && first_frame_fills_ ? num_frames() : 1;
   empty_ = false;
   for (int i = 0; i < copies; ++i) {
     newest_ = (newest_ + 1) % num_frames();

@@ -5,7 +5,7 @@
 
 #include <Eigen/Core>
 
-#include "silc/policy/observation_layout.h"
+#include "silc/policy/observation_table.h"
 
 namespace silc {
 
@@ -13,14 +13,9 @@ namespace silc {
 /// every term of the layout once. All memory is taken at construction.
 class History {
  public:
-  /// Where an element of the flat observation comes from.
-  struct Slot {
-    int element;  // of the frame
-    int age;      // 0 the newest
-  };
+  using Slot = ObservationSlot;
 
-  /// @pre layout.Validate() passed.
-  explicit History(const ObservationLayout& layout);
+  explicit History(const ObservationTable& table);
 
   int frame_width() const { return static_cast<int>(frames_.rows()); }
   int num_frames() const { return static_cast<int>(frames_.cols()); }
@@ -42,7 +37,7 @@ class History {
  private:
   int Column(int age) const { return (newest_ - age + num_frames()) % num_frames(); }
 
-  HistoryReset reset_;
+  bool first_frame_fills_;
   Eigen::MatrixXd frames_;                  // frame × ring
   std::vector<std::vector<char>> clipped_;  // ring of frames
   std::vector<Slot> slots_;

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "silc/policy/observation_layout.h"
+
 namespace silc {
 namespace {
 
@@ -29,8 +31,12 @@ std::vector<double> Flat(const History& history) {
   return flat;
 }
 
+History Empty(const ObservationLayout& layout) {
+  return History(CompileObservation(layout, {}, "test"));
+}
+
 std::vector<double> After(const ObservationLayout& layout, int pushes) {
-  History history(layout);
+  History history = Empty(layout);
   for (int n = 1; n <= pushes; ++n) history.Push(Frame(n), std::vector<char>(3, 0));
   return Flat(history);
 }
@@ -74,7 +80,7 @@ TEST(History, FirstFrameFillsTheHistoryWhenTheLayoutSaysSo) {
 }
 
 TEST(History, ResetForgetsEverything) {
-  History history(Layout());
+  History history = Empty(Layout());
   for (int n = 1; n <= 7; ++n) history.Push(Frame(n), std::vector<char>(3, 1));
   history.Reset();
   EXPECT_FALSE(history.any_clipped());
@@ -83,7 +89,7 @@ TEST(History, ResetForgetsEverything) {
 }
 
 TEST(History, AClippedElementIsKnownUntilItsFrameLeaves) {
-  History history(Layout());
+  History history = Empty(Layout());
   history.Push(Frame(1), {0, 1, 0});
   history.Push(Frame(2), {0, 0, 0});
   EXPECT_TRUE(history.Clipped({1, 1}));

@@ -2,6 +2,7 @@
 #include "silc/policy/layout_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
+#include "silc/policy/policy_metadata.h"
 
 namespace silc {
 namespace {
@@ -79,6 +81,25 @@ ObservationTerm ParseTerm(const YamlNode& node) {
     node["value"].Fail("is for constant terms");
   }
   return term;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string Word(const std::string& text) { return Quoted(text); }
+std::string Word(double value) { return ShortestNumber(value); }
+
+template <typename T>
+std::string List(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : ", ") + Word(value);
+  return "[" + text + "]";
 }
 
 }  // namespace
@@ -167,6 +188,54 @@ LayoutFile ParseLayout(const YamlNode& node) {
   if (action.Has("clip")) layout.action.clip = action["clip"].AsDoubleIn(1e-9, kHuge);
   layout.Validate(node.file());
   return file;
+}
+
+std::string LayoutYaml(const ObservationLayout& layout) {
+  std::string text;
+  const auto line = [&](const std::string& key, const std::string& value) {
+    text += key + ": " + value + "\n";
+  };
+  line("name", Quoted(layout.name));
+  line("control_dt", ShortestNumber(layout.control_dt));
+  line("joints", List(layout.joints));
+  line("default_pose", List(layout.default_pose));
+  if (!layout.kp.empty()) line("kp", List(layout.kp));
+  if (!layout.kd.empty()) line("kd", List(layout.kd));
+  if (!layout.effort_limit.empty()) line("effort_limit", List(layout.effort_limit));
+  line("history", std::to_string(layout.history));
+  line("order", layout.order == FrameOrder::kTermMajor ? "term_major" : "frame_major");
+  line("frames", layout.newest_first ? "newest_first" : "oldest_first");
+  line("reset", layout.reset == HistoryReset::kFirstFrame ? "first_frame" : "zeros");
+  if (layout.clock.period != 0) {
+    line("clock",
+         "{period: " + ShortestNumber(layout.clock.period) +
+             ", offsets: " + List(layout.clock.offsets) +
+             ", standing_phase: " + ShortestNumber(layout.clock.standing_phase) +
+             ", standing_speed: " + ShortestNumber(layout.clock.standing_speed) + "}");
+  }
+  text += "terms:\n";
+  for (const ObservationTerm& term : layout.terms) {
+    text += "  - {name: " + Quoted(term.name) + ", source: " + TermSourceName(term.source);
+    if (!term.joints.empty()) text += ", joints: " + List(term.joints);
+    if (term.minus_default) text += ", minus_default: true";
+    text +=
+        ", scale: " + (term.scale.size() == 1 ? ShortestNumber(term.scale[0]) : List(term.scale));
+    if (std::isfinite(term.clip_input)) text += ", clip_input: " + ShortestNumber(term.clip_input);
+    if (std::isfinite(term.clip)) text += ", clip: " + ShortestNumber(term.clip);
+    if (!term.constant.empty()) text += ", value: " + List(term.constant);
+    if (term.history > 0) text += ", history: " + std::to_string(term.history);
+    text += "}\n";
+  }
+  text += "action:\n";
+  line("  joints", List(layout.action.joints));
+  line("  scale", List(layout.action.scale));
+  if (!layout.action.residual_joints.empty()) {
+    line("  residual_joints", List(layout.action.residual_joints));
+  }
+  if (std::isfinite(layout.action.clip)) line("  clip", ShortestNumber(layout.action.clip));
+  if (!layout.input.empty()) line("input", Quoted(layout.input));
+  if (!layout.output.empty()) line("output", Quoted(layout.output));
+  return text;
 }
 
 LayoutFile ReadLayoutFile(const std::string& path) {

@@ -21,6 +21,9 @@ struct LayoutFile {
 LayoutFile ReadLayoutFile(const std::string& path);
 LayoutFile ParseLayout(const YamlNode& node);
 
+/// The layout as such a file, every number with all its digits; what a run folder keeps.
+std::string LayoutYaml(const ObservationLayout& layout);
+
 /// The path of a layout given by name ("falcon": DIRECTORY/falcon.yaml) or by path (anything with a
 /// slash or ending in .yaml). Throws ConfigError that lists the known names.
 std::string FindLayout(const std::string& name_or_path, const std::string& directory);

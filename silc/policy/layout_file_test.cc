@@ -7,6 +7,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/test_paths.h"
+#include "silc/policy/policy_metadata.h"
 
 namespace silc {
 namespace {
@@ -20,6 +21,31 @@ int FrameBegin(const ObservationLayout& layout, const std::string& name) {
     at += TermWidth(layout, term);
   }
   return -1;
+}
+
+// The silc block of an exported policy says everything, so equal blocks are equal layouts.
+TEST(LayoutFile, WrittenAndReadIsTheSame) {
+  const auto round_trip = [](const ObservationLayout& layout) {
+    const LayoutFile read = ParseLayout(YamlNode::Parse(LayoutYaml(layout), "written"));
+    EXPECT_EQ(MetadataFor(read.layout, ""), MetadataFor(layout, "")) << LayoutYaml(layout);
+  };
+  for (const char* name : {"falcon", "holosoma", "g1_loco"}) {
+    round_trip(ReadLayoutFile(FindLayout(name, kLayouts)).layout);
+  }
+  ObservationLayout odd = ReadLayoutFile(FindLayout("g1_loco", kLayouts)).layout;
+  odd.name = "a \"b\"";
+  odd.order = FrameOrder::kTermMajor;
+  odd.newest_first = true;
+  odd.reset = HistoryReset::kZeros;
+  odd.input = "x";
+  odd.output = "y";
+  odd.terms[0].history = 2;
+  odd.terms[1].scale = {1.0 / 3, -2e-7, 5};
+  odd.terms[2].clip_input = 0.1;
+  odd.terms[3].source = TermSource::kConstant;
+  odd.terms[3].constant = {1e-9, -3};
+  odd.effort_limit.assign(29, 12.5);
+  round_trip(odd);
 }
 
 // The offsets are those of the table in FALCON's own frame: 115 numbers, alphabetical.

@@ -18,12 +18,6 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-const std::vector<std::string>& TermJoints(const ObservationLayout& layout,
-                                           const ObservationTerm& term) {
-  if (!term.joints.empty()) return term.joints;
-  return term.source == TermSource::kPrevAction ? layout.action.joints : layout.joints;
-}
-
 // Everything Validate() says comes through here: "PLACE: key: what".
 [[noreturn]] void Fail(const std::string& place, const std::string& key, const std::string& what) {
   throw ConfigError(place + ": " + key + ": " + what);
@@ -91,6 +85,12 @@ const char* TermSourceName(TermSource source) {
 }
 
 bool IsJointSource(TermSource source) { return source <= TermSource::kRefJointPos; }
+
+const std::vector<std::string>& TermJoints(const ObservationLayout& layout,
+                                           const ObservationTerm& term) {
+  if (!term.joints.empty()) return term.joints;
+  return term.source == TermSource::kPrevAction ? layout.action.joints : layout.joints;
+}
 
 int TermWidth(const ObservationLayout& layout, const ObservationTerm& term) {
   if (IsJointSource(term.source)) return static_cast<int>(TermJoints(layout, term).size());

@@ -8,31 +8,11 @@
 
 #include <Eigen/Core>
 
+#include "silc/policy/term_source.h"
+
 namespace silc {
 
-/// Where the numbers of an observation term come from. Widths: joint sources one per joint, vectors
-/// 3, lin_vel 2, scalars 1, phases one per foot of the gait clock.
-enum class TermSource {
-  kJointPos,          ///< joint_pos            q                                   [rad]
-  kJointVel,          ///< joint_vel            q̇                                   [rad/s]
-  kJointTorque,       ///< joint_torque         τ the motors applied                [N·m]
-  kPrevAction,        ///< prev_action          raw action of the step before       [1]
-  kRefJointPos,       ///< ref_joint_pos        commanded joint position            [rad]
-  kBaseAngVel,        ///< base_ang_vel         w_WB_B                              [rad/s]
-  kBaseLinVel,        ///< base_lin_vel         v_WB_B                              [m/s]
-  kProjectedGravity,  ///< projected_gravity    unit gravity in B; upright (0,0,−1) [1]
-  kCommandLinVel,     ///< command_lin_vel      vx, vy                              [m/s]
-  kCommandAngVel,     ///< command_ang_vel      yaw rate                            [rad/s]
-  kCommandTwist,      ///< command_twist        vx, vy, yaw rate
-  kCommandHeight,     ///< command_height       base height                         [m]
-  kCommandWalk,       ///< command_walk         1 walk or step, 0 stand             [1]
-  kCommandWaist,      ///< command_waist        yaw, roll, pitch                    [rad]
-  kPhaseSin,          ///< phase_sin            sine of each foot's gait phase      [1]
-  kPhaseCos,          ///< phase_cos            cosine                              [1]
-  kConstant,          ///< constant             fixed numbers
-};
-
-/// The names above, in the order of the enum; what a layout file says.
+/// The names in term_source.h, in the order of the enum; what a layout file says.
 const std::vector<std::string>& TermSourceNames();
 const char* TermSourceName(TermSource source);
 bool IsJointSource(TermSource source);
@@ -115,6 +95,10 @@ struct ObservationLayout {
   std::string Place(const std::string& policy_file) const;
 };
 
+/// The term's own joints, or all: the layout's (prev_action: the action's).
+/// @pre IsJointSource(term.source)
+const std::vector<std::string>& TermJoints(const ObservationLayout& layout,
+                                           const ObservationTerm& term);
 /// Elements one frame of the term has.
 int TermWidth(const ObservationLayout& layout, const ObservationTerm& term);
 /// Frames the term keeps: its own history, or the layout's.

@@ -11,6 +11,7 @@
 #include "silc/base/nearest.h"
 #include "silc/policy/history.h"
 #include "silc/policy/mlp.h"
+#include "silc/policy/observation_table.h"
 
 namespace silc {
 namespace {
@@ -41,16 +42,6 @@ std::optional<Quantity> QuantityOf(TermSource source) {
       return std::nullopt;
   }
 }
-
-// One element of a frame: where it is read and what is done to it.
-struct Element {
-  TermSource source;
-  int index;      // robot joint, action (prev_action) or component
-  double offset;  // subtracted
-  double scale;
-  double clip_input;
-  double clip;
-};
 
 // A matrix the columns of a product are written to: columns [first, first + cols).
 struct BlockTarget {
@@ -95,9 +86,8 @@ struct Policy::Impl {
   int output = 0;
   int nv = 0;
 
-  std::vector<Element> elements;  // of a frame
-  std::vector<int> action_joint;  // robot joint of each action
-  std::vector<double> scale;      // α of each action
+  ObservationTable table;
+  std::vector<double> scale;  // α of each action
   std::vector<char> action_residual;
   Eigen::VectorXd action_scale;  // robot's order
   Eigen::VectorXd default_pose;
@@ -115,7 +105,8 @@ struct Policy::Impl {
   std::optional<GraphEvaluator<float>> graph_float;
   std::optional<GraphEvaluator<double>>
       graph_double;  // also the reference, made when first asked for
-  History history;
+  History history{ObservationTable{}};
+  Eigen::VectorXd values;  // what the table reads: ObservationSources
   Eigen::VectorXd frame;
   std::vector<char> clipped;
   Eigen::VectorXf observation;
@@ -137,23 +128,25 @@ struct Policy::Impl {
       : graph(std::move(graph_in)),
         layout(Validated(std::move(layout_in), options_in.place)),
         robot(std::move(robot_in)),
-        options(std::move(options_in)),
-        history(layout) {
+        options(std::move(options_in)) {
     nv = static_cast<int>(robot.joints.size());
     SILC_CHECK(robot.default_pose.size() == nv);
     FindEnds();
     CheckWidths();
+    table = CompileObservation(layout, robot.joints, layout.Place(options.place));
+    history = History(table);
     MapRobot();
-    PlanElements();
+    CountFrames();
     PlanColumns();
     MakeEngine();
 
+    values = Eigen::VectorXd::Zero(table.sources.size());
     frame = Eigen::VectorXd::Zero(history.frame_width());
     clipped.assign(U(history.frame_width()), 0);
     observation = Eigen::VectorXf::Zero(static_cast<Eigen::Index>(history.slots().size()));
-    answer.assign(action_joint.size(), 0.0f);
-    prev_action.assign(action_joint.size(), 0.0);
-    action_clipped.assign(action_joint.size(), 0);
+    answer.assign(table.action_joint.size(), 0.0f);
+    prev_action.assign(table.action_joint.size(), 0.0);
+    action_clipped.assign(table.action_joint.size(), 0);
     raw_action = Eigen::VectorXd::Zero(nv);
     phase = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(layout.clock.offsets.size()));
     Reset();
@@ -245,7 +238,7 @@ struct Policy::Impl {
       kd[joint[i]] = layout.kd[i];
     }
 
-    action_joint = MapJoints(layout.action.joints, robot.joints, place);
+    const std::vector<int>& action_joint = table.action_joint;
     action_scale = Eigen::VectorXd::Zero(nv);
     commanded.assign(U(nv), false);
     residual.assign(U(nv), false);
@@ -261,34 +254,11 @@ struct Policy::Impl {
     needs_ref = !layout.action.residual_joints.empty();
   }
 
-  void PlanElements() {
+  void CountFrames() {
     for (const ObservationTerm& term : layout.terms) {
-      const int width = TermWidth(layout, term);
-      std::vector<int> joint;
-      if (term.source == TermSource::kPrevAction) {
-        // position in the network's answer
-        joint = MapJoints(term.joints.empty() ? layout.action.joints : term.joints,
-                          layout.action.joints,
-                          "action");
-      } else if (IsJointSource(term.source)) {
-        joint = MapJoints(term.joints.empty() ? layout.joints : term.joints,
-                          robot.joints,
-                          layout.Place(options.place));
-      }
       needs_tau = needs_tau || term.source == TermSource::kJointTorque;
       needs_ref = needs_ref || term.source == TermSource::kRefJointPos;
       observes_walk = observes_walk || term.source == TermSource::kCommandWalk;
-      for (int i = 0; i < width; ++i) {
-        Element element;
-        element.source = term.source;
-        element.index = joint.empty() ? i : joint[U(i)];
-        element.offset = term.minus_default ? default_pose[element.index] : 0.0;
-        if (term.source == TermSource::kConstant) element.offset = -term.constant[U(i)];
-        element.scale = term.scale[term.scale.size() == 1 ? 0 : U(i)];
-        element.clip_input = term.clip_input;
-        element.clip = term.clip;
-        elements.push_back(element);
-      }
       if (const auto quantity = QuantityOf(term.source)) {
         frames[*quantity] = std::max(frames[*quantity], TermFrames(layout, term));
       }
@@ -296,12 +266,6 @@ struct Policy::Impl {
   }
 
   int QuantityWidth(int quantity) const { return quantity == kG || quantity == kW ? 3 : nv; }
-
-  // Column of an element's quantity, in the robot's order.
-  int QuantityColumn(const Element& element) const {
-    return element.source == TermSource::kPrevAction ? action_joint[U(element.index)]
-                                                     : element.index;
-  }
 
   // `block_of(quantity, age)` says which block of the quantity a frame belongs to; −1 for none.
   template <typename BlockOf>
@@ -315,13 +279,13 @@ struct Policy::Impl {
     }
     const auto& slots = history.slots();
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      const Element& element = elements[U(slots[i].element)];
+      const ObservationEntry<double>& element = table.entries[U(slots[i].element)];
       const auto quantity = QuantityOf(element.source);
       if (!quantity) continue;
       const int block = block_of(*quantity, slots[i].age);
       if (block < 0) continue;
       plan->entries.push_back({static_cast<int>(i),
-                               plan->first[*quantity][U(block)] + QuantityColumn(element),
+                               plan->first[*quantity][U(block)] + table.Column(element),
                                static_cast<float>(element.scale)});
     }
   }
@@ -417,53 +381,41 @@ struct Policy::Impl {
     }
   }
 
-  double Read(const Element& element, const ObservationInput& in) const {
-    switch (element.source) {
-      case TermSource::kJointPos:
-        return in.q[element.index];
-      case TermSource::kJointVel:
-        return in.qd[element.index];
-      case TermSource::kJointTorque:
-        return in.tau[element.index];
-      case TermSource::kPrevAction:
-        return prev_action[U(element.index)];
-      case TermSource::kRefJointPos:
-        return in.q_ref.size() == nv ? in.q_ref[element.index] : default_pose[element.index];
-      case TermSource::kBaseAngVel:
-        return in.w_WB_B[element.index];
-      case TermSource::kBaseLinVel:
-        return in.v_WB_B[element.index];
-      case TermSource::kProjectedGravity:
-        return in.g_B[element.index];
-      case TermSource::kCommandLinVel:
-        return in.command.lin_vel[element.index];
-      case TermSource::kCommandAngVel:
-        return in.command.yaw_rate;
-      case TermSource::kCommandTwist:
-        return element.index < 2 ? in.command.lin_vel[element.index] : in.command.yaw_rate;
-      case TermSource::kCommandHeight:
-        return in.command.height;
-      case TermSource::kCommandWalk:
-        return in.command.walk;
-      case TermSource::kCommandWaist:
-        return in.command.waist[element.index];
-      case TermSource::kPhaseSin:
-        return std::sin(phase[element.index]);
-      case TermSource::kPhaseCos:
-        return std::cos(phase[element.index]);
-      case TermSource::kConstant:
-        return 0.0;  // the number is in the offset
+  // What the table reads, in the order of ObservationSources. The layout's constants read a zero.
+  void Gather(const ObservationInput& in) {
+    const auto put = [&](TermSource source, const auto& from) {
+      values.segment(table.sources.At(source), from.size()) = from;
+    };
+    const auto put_one = [&](TermSource source, double value) {
+      values[table.sources.At(source)] = value;
+    };
+    put(TermSource::kJointPos, in.q);
+    put(TermSource::kJointVel, in.qd);
+    if (in.tau.size() == nv) put(TermSource::kJointTorque, in.tau);
+    put(TermSource::kRefJointPos, in.q_ref.size() == nv ? in.q_ref : default_pose);
+    put(TermSource::kPrevAction,
+        Eigen::Map<const Eigen::VectorXd>(prev_action.data(), std::ssize(prev_action)));
+    put(TermSource::kBaseAngVel, in.w_WB_B);
+    put(TermSource::kBaseLinVel, in.v_WB_B);
+    put(TermSource::kProjectedGravity, in.g_B);
+    put(TermSource::kCommandLinVel, in.command.lin_vel);
+    put_one(TermSource::kCommandAngVel, in.command.yaw_rate);
+    put_one(TermSource::kCommandHeight, in.command.height);
+    put_one(TermSource::kCommandWalk, in.command.walk);
+    put(TermSource::kCommandWaist, in.command.waist);
+    for (Eigen::Index i = 0; i < phase.size(); ++i) {
+      values[table.sources.At(TermSource::kPhaseSin) + i] = std::sin(phase[i]);
+      values[table.sources.At(TermSource::kPhaseCos) + i] = std::cos(phase[i]);
     }
-    return 0.0;
   }
 
   void Encode(const ObservationInput& in) {
-    for (std::size_t e = 0; e < elements.size(); ++e) {
-      const Element& element = elements[e];
-      const double x = Read(element, in) - element.offset;
-      const double y = std::clamp(x, -element.clip_input, element.clip_input) * element.scale;
-      frame[static_cast<Eigen::Index>(e)] = std::clamp(y, -element.clip, element.clip);
-      clipped[e] = std::abs(x) > element.clip_input || std::abs(y) > element.clip;
+    Gather(in);
+    for (std::size_t e = 0; e < table.entries.size(); ++e) {
+      const ObservationEntry<double>& entry = table.entries[e];
+      const double x = values[entry.value];
+      frame[static_cast<Eigen::Index>(e)] = EncodeTerm(entry, x);
+      clipped[e] = IsClipped(entry, x);
     }
   }
 
@@ -515,8 +467,8 @@ struct Policy::Impl {
 
     if (q_target->size() != nv) q_target->resize(nv);
     *q_target = default_pose;
-    for (std::size_t i = 0; i < action_joint.size(); ++i) {
-      const int joint = action_joint[i];
+    for (std::size_t i = 0; i < table.action_joint.size(); ++i) {
+      const int joint = table.action_joint[i];
       raw_action[joint] = prev_action[i];
       if (action_residual[i] && in.q_ref.size() == nv) (*q_target)[joint] = in.q_ref[joint];
       (*q_target)[joint] += scale[i] * prev_action[i];
@@ -562,14 +514,14 @@ struct Policy::Impl {
         // a clipped action answers to nothing
         const double value =
             action_clipped[U(action)] ? 0.0 : data[(c - from) * column_stride + r * row_stride];
-        (*target.matrix)(action_joint[U(action)], c - target.first) = value;
+        (*target.matrix)(table.action_joint[U(action)], c - target.first) = value;
       }
     }
   }
 
   template <typename Real>
   void PushPlan(GraphEvaluator<Real>* evaluator, const ColumnPlan& plan) {
-    const int rows = static_cast<int>(action_joint.size());
+    const int rows = static_cast<int>(table.action_joint.size());
     const int chunk = std::min(kTangentChunk, plan.count);
     if (chunk == 0) return;
     evaluator->SetTangentCount(chunk);
@@ -584,7 +536,7 @@ struct Policy::Impl {
           continue;
         // the layout's own scale: an entry holds it rounded to float32
         seed[U(entry.input) * U(chunk) + U(entry.column - from)] =
-            static_cast<Real>(elements[U(slots[U(entry.input)].element)].scale);
+            static_cast<Real>(table.entries[U(slots[U(entry.input)].element)].scale);
       }
       evaluator->PushTangents();
       const Real* d = evaluator->output_tangents(output).data();

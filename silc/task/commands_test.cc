@@ -95,7 +95,8 @@ TEST(Commands, YawRateFollowsTheShorterWay) {
 }
 
 TEST(GaitClock, FeetTakeTurnsAndStandStillWhenStanding) {
-  TaskConfig::Gait c;  // 0.8 s, 0.55
+  TaskConfig::Gait c;  // stance 0.55
+  c.period = 0.8f;
   float phase = 0;
   int left = 0, right = 0, none = 0, both = 0;
   constexpr int kPeriods = 5, kSteps = 40;  // 0.8 s / 0.02 s

@@ -36,8 +36,9 @@ struct CudaLocoEnv::Impl {
                setup.context.robot.nv <= kMaxTaskVelocities);
     const auto n = static_cast<std::size_t>(num_envs);
     states = DeviceArray<EnvState>(n);
-    obs = DeviceArray<float>(n * ActorObs(options.config));
-    critic_obs = DeviceArray<float>(n * kCriticObs);
+    const TaskObservation& observation = setup.context.observation;
+    obs = DeviceArray<float>(n * observation.width);
+    critic_obs = DeviceArray<float>(n * observation.critic_width());
     reward = DeviceArray<float>(n * 2);
     if (options.samples) jacobian = DeviceArray<float>(n * kSampleJacobian);
     terms = DeviceArray<float>(n * kNumRewards);
@@ -52,6 +53,8 @@ struct CudaLocoEnv::Impl {
 
     context = setup.context;
     context.progress = progress.get();
+    entries = ToDevice(observation.entries, observation.frame_width, stream);
+    context.observation.entries = entries.get();
     const ReachTable& reach = setup.context.reaches;
     poses = ToDevice(reach.poses, std::size_t(reach.num_poses) * kUpperJoints, stream);
     next = ToDevice(reach.next, std::size_t(reach.num_poses) * reach.num_next, stream);
@@ -69,8 +72,9 @@ struct CudaLocoEnv::Impl {
     outputs = {.reward = reward.get(),
                .flag = flag.get(),
                .actor_obs = obs.get(),
-               .actor_width = ActorObs(setup.context.config),
+               .actor_width = observation.width,
                .critic_obs = critic_obs.get(),
+               .critic_width = observation.critic_width(),
                .contact_mode = mode.get(),
                .jacobian = options.samples ? jacobian.get() : nullptr,
                .terms = terms.get(),
@@ -129,7 +133,7 @@ struct CudaLocoEnv::Impl {
 
   LocoMemory Download() const {
     LocoMemory m;
-    m.Resize(num_envs, setup.context.config);
+    m.Resize(num_envs, setup.context.observation);
     progress.Download(&m.progress, stream);
     states.Download(m.states.data(), stream);
     obs.Download(m.obs.data(), stream);
@@ -182,6 +186,7 @@ struct CudaLocoEnv::Impl {
   DeviceArray<DivergedNote> notes;
   DeviceArray<int> counters;  // refused, notes
   DeviceArray<TaskProgress> progress;
+  DeviceArray<TaskEntry> entries;
   DeviceArray<float> poses, frames;
   DeviceArray<int> next, first;
   TaskContext context{};  // the set-up's with device pointers
@@ -197,6 +202,7 @@ CudaLocoEnv::~CudaLocoEnv() = default;
 
 int CudaLocoEnv::num_envs() const { return impl_->num_envs; }
 const TaskConfig& CudaLocoEnv::config() const { return impl_->setup.context.config; }
+const TaskLayout& CudaLocoEnv::layout() const { return impl_->setup.layout; }
 const TaskRobot& CudaLocoEnv::robot() const { return impl_->setup.context.robot; }
 const RobotModel& CudaLocoEnv::robot_model() const { return *impl_->setup.model; }
 PhysicsBatch& CudaLocoEnv::physics() { return impl_->batch; }
@@ -244,7 +250,7 @@ std::string CudaLocoEnv::Save() const {
 void CudaLocoEnv::Load(const std::string& bytes) {
   Impl& i = *impl_;
   LocoMemory m;
-  m.Resize(i.num_envs, i.setup.context.config);
+  m.Resize(i.num_envs, i.setup.context.observation);
   UnpackState(bytes, i.setup.context.seed, &i.batch, &m);
   i.states.Upload(m.states.data(), i.stream);
   i.obs.Upload(m.obs.data(), i.stream);

@@ -24,6 +24,7 @@ class CudaLocoEnv {
 
   int num_envs() const;
   const TaskConfig& config() const;
+  const TaskLayout& layout() const;
   const TaskRobot& robot() const;
   const RobotModel& robot_model() const;
   PhysicsBatch& physics();

@@ -13,7 +13,7 @@
 namespace silc {
 namespace {
 
-const int kActorObs = ActorObs({});
+constexpr int kActorObs = 655, kCriticObs = 152;  // of layouts/g1_loco.yaml
 
 constexpr int kRobots = 300;  // ragged against warps
 

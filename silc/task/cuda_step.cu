@@ -13,7 +13,7 @@ __device__ StepOutput OutputOf(const DeviceOutputs& o, int env) {
   return {.reward = o.reward + 2 * env,
           .flag = o.flag + env,
           .actor_obs = o.actor_obs + static_cast<long>(env) * o.actor_width,
-          .critic_obs = o.critic_obs + static_cast<long>(env) * kCriticObs,
+          .critic_obs = o.critic_obs + static_cast<long>(env) * o.critic_width,
           .contact_mode = o.contact_mode + env,
           .jacobian = o.jacobian == nullptr ? nullptr
                                             : o.jacobian + static_cast<long>(env) * kSampleJacobian,
@@ -132,8 +132,8 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   for (int i = k; i < from.actor_width; i += step) {
     to.obs[env * to.obs_stride + i] = from.actor_obs[env * from.actor_width + i];
   }
-  for (int i = k; i < kCriticObs; i += step) {
-    to.critic_obs[env * kCriticObs + i] = from.critic_obs[env * kCriticObs + i];
+  for (int i = k; i < from.critic_width; i += step) {
+    to.critic_obs[env * from.critic_width + i] = from.critic_obs[env * from.critic_width + i];
   }
   if (to.reward != nullptr && k < 2) {
     const std::uint8_t flag = from.flag[env];

@@ -25,8 +25,9 @@ struct DeviceOutputs {
   float* reward;
   std::uint8_t* flag;
   float* actor_obs;
-  int actor_width;  // ActorObs()
+  int actor_width;  // TaskObservation::width
   float* critic_obs;
+  int critic_width;  // TaskObservation::critic_width()
   std::uint8_t* contact_mode;
   float* jacobian;  // or null
   float* terms;

@@ -33,7 +33,7 @@ LocoEnv::LocoEnv(const LocoEnvOptions& options)
                       DidYouMean(options.backend, {"batch", "mujoco"}));
   }
   setup_.context.progress = &memory_.progress;
-  memory_.Resize(num_envs_, config());
+  memory_.Resize(num_envs_, setup_.context.observation);
   const auto n = static_cast<std::size_t>(num_envs_);
   reward_.resize(n * 2);
   jacobian_.resize(samples_ ? n * kSampleJacobian : 0);
@@ -55,8 +55,8 @@ StepOutput LocoEnv::OutputOf(int env) {
   const auto e = static_cast<std::size_t>(env);
   return {.reward = &reward_[e * 2],
           .flag = &flag_[e],
-          .actor_obs = &memory_.obs[e * ActorObs(config())],
-          .critic_obs = &memory_.critic_obs[e * kCriticObs],
+          .actor_obs = &memory_.obs[e * obs_width()],
+          .critic_obs = &memory_.critic_obs[e * critic_width()],
           .contact_mode = &memory_.mode[e],
           .jacobian = samples_ ? &jacobian_[e * kSampleJacobian] : nullptr,
           .terms = &memory_.terms[e * kNumRewards],

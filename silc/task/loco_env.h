@@ -16,8 +16,8 @@ namespace silc {
 /// next call. Robots whose episode ended have been reset: their observation is the first of the new
 /// episode, their reward and flag belong to the step that ended the old one.
 struct LocoStep {
-  std::span<const float> obs;          // (num_envs, ActorObs())  actor, newest frame last
-  std::span<const float> critic_obs;   // (num_envs, kCriticObs)
+  std::span<const float> obs;          // (num_envs, obs_width())
+  std::span<const float> critic_obs;   // (num_envs, critic_width())
   std::span<const float> reward;       // (num_envs, 2)          lower, upper agent
   std::span<const std::uint8_t> flag;  // (num_envs)             StepFlag
   std::span<const std::uint8_t>
@@ -34,7 +34,11 @@ class LocoEnv {
   explicit LocoEnv(const LocoEnvOptions& options);
 
   int num_envs() const { return num_envs_; }
+  /// With what it leaves to the layout filled in.
   const TaskConfig& config() const { return setup_.context.config; }
+  const TaskLayout& layout() const { return setup_.layout; }
+  int obs_width() const { return setup_.context.observation.width; }
+  int critic_width() const { return setup_.context.observation.critic_width(); }
   const TaskRobot& robot() const { return setup_.context.robot; }
   const RobotModel& robot_model() const { return *setup_.model; }
   PhysicsBatch& physics() { return *batch_; }

@@ -63,8 +63,13 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   if (setup.motions.num_clips() == 0) setup.reaches = MakeReachTable(*setup.model, {});
   TaskContext& context = setup.context;
   context = {};
-  context.config = options.config;
   context.robot = MakeTaskRobot(*setup.model, options.config);
+  setup.layout = MakeTaskLayout(
+      options.layout ? std::move(*options.layout) : ReadTaskLayout(kDefaultTaskLayout),
+      setup.model->spec(),
+      &options.config);
+  context.config = options.config;
+  context.observation = setup.layout.view();
   context.reaches = setup.reaches.view();
   context.motions = setup.motions.view();
   context.seed = options.seed;
@@ -134,11 +139,11 @@ LocoStats MakeStats(std::span<const float> tracking,
   return stats;
 }
 
-void LocoMemory::Resize(int num_envs, const TaskConfig& config) {
+void LocoMemory::Resize(int num_envs, const TaskObservation& observation) {
   const auto n = static_cast<std::size_t>(num_envs);
   states.resize(n);
-  obs.resize(n * ActorObs(config));
-  critic_obs.resize(n * kCriticObs);
+  obs.resize(n * observation.width);
+  critic_obs.resize(n * observation.critic_width());
   terms.resize(n * kNumRewards);
   tracking.resize(n * kNumTracking);
   mode.resize(n);

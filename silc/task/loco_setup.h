@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,12 +13,14 @@
 #include "silc/robot/robot_model.h"
 #include "silc/task/motion_file.h"
 #include "silc/task/reach_table.h"
+#include "silc/task/task_layout.h"
 #include "silc/task/task_step.h"
 
 namespace silc {
 
 struct LocoEnvOptions {
   TaskConfig config;
+  std::optional<ObservationLayout> layout;  // none: layouts/g1_loco.yaml
   std::string robot = "g1";
   std::string backend = "batch";  // of LocoEnv: "batch" (CPU) or "mujoco"
   std::string kernel;             // of "batch"; empty: the widest
@@ -35,6 +38,7 @@ struct LocoSetup {
   std::unique_ptr<RobotModel> model;
   std::shared_ptr<mjModel> mujoco;  // without self-collision
   BatchModel compiled;
+  TaskLayout layout;
   OwnedReachTable reaches;
   MotionLibrary motions;
   TaskContext context;  // pointers into this struct's host memory; progress is the caller's to set
@@ -95,7 +99,7 @@ struct LocoMemory {
   std::vector<float> obs, critic_obs, terms, tracking;
   std::vector<std::uint8_t> mode;
 
-  void Resize(int num_envs, const TaskConfig& config);
+  void Resize(int num_envs, const TaskObservation& observation);
 };
 /// As bytes, with the fields: an environment with the same options goes on from them as this one
 /// would, on any back end.

@@ -1,26 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/policy/observation_table.h"
 #include "silc/task/commands.h"
 #include "silc/task/task_robot.h"
 
+/// How the task executes a compiled layout (silc/policy/observation_table.h): the actors'
+/// observation with its noise and history, and the critic's.
 namespace silc {
 
-inline constexpr int kActorFrame = 131;
-inline constexpr int kCriticObs = 152;
+/// The gait clock of a layout may tell so many feet their phase.
+inline constexpr int kMaxFeet = 2;
+/// What the critic sees beside a frame of the actors.
+inline constexpr int kPrivilegedObs = 21;
 
-/// Numbers the actors see: the frames of config.observation.history.
-SILC_HD int ActorObs(const TaskConfig& config) { return kActorFrame * config.observation.history; }
+/// Values an observation is made of. Phases stand last, so that the positions of the others do not
+/// depend on the layout's number of feet.
+SILC_HD constexpr ObservationSources TaskSources() {
+  return {.joints = kTaskJoints, .actions = kTaskJoints, .feet = kMaxFeet};
+}
+inline constexpr int kNumValues = TaskSources().size();
 
-/// What an observation is made of, without noise.
-struct ObservationState {
-  float action[kTaskJoints];  // last raw action, clipped
-  float w_B[3], g_B[3];
-  float q[kTaskJoints], qd[kTaskJoints], tau[kTaskJoints];
-  float arm_ref[kUpperJoints];
-  TaskCommand command;
-  float phase;  // gait clock, [0, 1)
-  // the critic's alone
+/// One element of a frame, and the noise on the quantity it reads.
+struct TaskEntry {
+  ObservationEntry<float> read;
+  float noise;  // uniform ±, in the quantity's own unit, before offset and scale
+};
+
+/// A layout as the step executes it. Plain data; on a GPU the entries lie there.
+struct TaskObservation {
+  const TaskEntry* entries;  // of a frame
+  int frame_width;
+  int frames;  // the most that any element keeps
+  int width;   // of the actors' observation
+  bool whole_frames, newest_first, first_frame_fills;
+  int num_feet;
+  float foot_phase[kMaxFeet];  // [rad] when the robot sets off
+  float standing_phase;        // [rad]
+
+  SILC_HD int critic_width() const { return frame_width + kPrivilegedObs; }
+};
+
+/// What only a simulator knows, for the critic.
+struct PrivilegedState {
   float v_B[3];
   float quat_xyzw[4];
   float height;              // [m]
@@ -30,50 +52,67 @@ struct ObservationState {
   float push_B[3];           // [N]
 };
 
-/// One frame of 131 numbers, the order and scales of layouts/g1_loco.yaml:
-/// actions 29, base_ang_vel 3 (× 0.25), command_ang_vel 1, command_base_height 1 (× 2),
-/// command_lin_vel 2, command_stand 1, command_waist_dofs 3, dof_pos 29 (− default), dof_vel 29
-/// (× 0.05), projected_gravity 3, ref_upper_dof_pos 14, sin and cos of the gait clock,
-/// upper_body_torque 14 (× 0.04). Noise is uniform and added before scaling. Clipped to ±100.
-SILC_HD void ActorFrame(const TaskConfig::Noise& noise,
-                        const TaskRobot& robot,
-                        const ObservationState& s,
-                        Draw& draw,
-                        float* out) {
-  int n = 0;
-  const auto put = [&](float value) { out[n++] = Clamp(value, -100.0f, 100.0f); };
-  const auto noisy = [&](float value, float amplitude) {
-    return amplitude > 0 ? value + draw.Uniform(-amplitude, amplitude) : value;
-  };
-  for (int j = 0; j < kTaskJoints; ++j) put(s.action[j]);
-  for (int k = 0; k < 3; ++k) put(0.25f * noisy(s.w_B[k], noise.base_ang_vel));
-  put(s.command.yaw_rate);
-  put(2.0f * s.command.height);
-  put(s.command.vx);
-  put(s.command.vy);
-  put(s.command.walk);
-  for (int k = 0; k < 3; ++k) put(s.command.waist[k]);
-  for (int j = 0; j < kTaskJoints; ++j) put(noisy(s.q[j], noise.joint_pos) - robot.default_q[j]);
-  for (int j = 0; j < kTaskJoints; ++j) put(0.05f * noisy(s.qd[j], noise.joint_vel));
-  for (int k = 0; k < 3; ++k) put(noisy(s.g_B[k], noise.gravity));
-  for (int j = 0; j < kUpperJoints; ++j) put(s.arm_ref[j]);
-  put(sinf(6.283185307179586f * s.phase));
-  put(cosf(6.283185307179586f * s.phase));
-  for (int j = 0; j < kUpperJoints; ++j) put(0.04f * noisy(s.tau[kLowerJoints + j], noise.torque));
+/// Writes the phases of the gait clock among the values of a moment.
+/// @param phase  of the clock, [0, 1)
+SILC_HD void PutPhases(const TaskObservation& o, float phase, float walk, float* values) {
+  const int first = TaskSources().At(TermSource::kPhaseSin);
+  for (int f = 0; f < o.num_feet; ++f) {
+    const float angle =
+        walk < 0.5f ? o.standing_phase : 6.283185307179586f * phase + o.foot_phase[f];
+    values[first + f] = sinf(angle);
+    values[first + o.num_feet + f] = cosf(angle);
+  }
 }
 
-/// The critic's 152 numbers: an actor frame without noise, then what only a simulator knows:
-/// base_lin_vel 3 (× 2), base orientation xyzw 4, height 1, hand forces in the pelvis frame 3 + 3
-/// (× 0.1), ankle heights 2, feet's vertical forces 2 (÷ 300 N), push in the pelvis frame 3 (×
-/// 0.05).
-SILC_HD void CriticFrame(const TaskRobot& robot, const ObservationState& s, float* out) {
-  Draw unused(0, 0, 0, DrawPurpose::kNoise);
-  ActorFrame({.joint_pos = 0, .joint_vel = 0, .torque = 0, .base_ang_vel = 0, .gravity = 0},
-             robot,
-             s,
-             unused,
-             out);
-  int n = kActorFrame;
+/// Moves the frames of a history on by one; the newest is left as it was.
+SILC_HD void AgeFrames(const TaskObservation& o, float* obs) {
+  const int kept = o.width - o.frame_width;
+  if (o.whole_frames && !o.newest_first) {
+    for (int i = 0; i < kept; ++i) obs[i] = obs[i + o.frame_width];
+  } else if (o.whole_frames) {
+    for (int i = kept - 1; i >= 0; --i) obs[i + o.frame_width] = obs[i];
+  } else {
+    for (int e = 0; e < o.frame_width; ++e) {
+      const ObservationEntry<float>& entry = o.entries[e].read;
+      for (int age = entry.frames - 1; age > 0; --age) {
+        const int at = entry.newest + age * entry.stride;
+        obs[at] = obs[at - entry.stride];
+      }
+    }
+  }
+}
+
+/// Observes `values` (ObservationSources): a frame with noise becomes the newest of the actors'
+/// observation, the same frame without noise is written to `clean`. Noise is drawn in the order of
+/// the frame. In a fresh history the frames before are copies or zeros, as the layout says.
+SILC_HD void ObserveFrame(const TaskObservation& o,
+                          const float* values,
+                          bool fresh,
+                          Draw& draw,
+                          float* obs,
+                          float* clean) {
+  if (!fresh) AgeFrames(o, obs);
+  for (int e = 0; e < o.frame_width; ++e) {
+    const TaskEntry& entry = o.entries[e];
+    const float x = values[entry.read.value];
+    const float y = EncodeTerm(entry.read, x);
+    clean[e] = y;
+    obs[entry.read.newest] =
+        entry.noise > 0 ? EncodeTerm(entry.read, x + draw.Uniform(-entry.noise, entry.noise)) : y;
+  }
+  if (!fresh) return;
+  for (int e = 0; e < o.frame_width; ++e) {
+    const ObservationEntry<float>& entry = o.entries[e].read;
+    const float before = o.first_frame_fills ? obs[entry.newest] : 0.0f;
+    for (int age = 1; age < entry.frames; ++age) obs[entry.newest + age * entry.stride] = before;
+  }
+}
+
+/// The critic's numbers beside the clean frame: base_lin_vel 3 (× 2), base orientation xyzw 4,
+/// height 1, hand forces in the pelvis frame 3 + 3 (× 0.1), ankle heights 2, feet's vertical forces
+/// 2 (÷ 300 N), push in the pelvis frame 3 (× 0.05). Clipped to ±100.
+SILC_HD void ObservePrivileged(const PrivilegedState& s, float* out) {
+  int n = 0;
   const auto put = [&](float value) { out[n++] = Clamp(value, -100.0f, 100.0f); };
   for (int k = 0; k < 3; ++k) put(2.0f * s.v_B[k]);
   for (int k = 0; k < 4; ++k) put(s.quat_xyzw[k]);
@@ -84,19 +123,6 @@ SILC_HD void CriticFrame(const TaskRobot& robot, const ObservationState& s, floa
   for (int f = 0; f < 2; ++f) put(s.foot_height[f]);
   for (int f = 0; f < 2; ++f) put(s.foot_force[f] / 300.0f);
   for (int k = 0; k < 3; ++k) put(0.05f * s.push_B[k]);
-}
-
-/// Appends a frame to a history of `frames`, oldest first. A fresh history is filled with the
-/// frame.
-SILC_HD void PushFrame(const float* frame, int frames, bool fresh, float* history) {
-  if (fresh) {
-    for (int f = 0; f < frames - 1; ++f) {
-      for (int i = 0; i < kActorFrame; ++i) history[f * kActorFrame + i] = frame[i];
-    }
-  } else {
-    for (int i = 0; i < kActorFrame * (frames - 1); ++i) history[i] = history[i + kActorFrame];
-  }
-  for (int i = 0; i < kActorFrame; ++i) history[kActorFrame * (frames - 1) + i] = frame[i];
 }
 
 }  // namespace silc

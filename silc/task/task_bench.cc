@@ -27,7 +27,9 @@ int main(int argc, char** argv) {
     const bool samples = arg(5, "0") == "1";
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    silc::LocoEnv env({.config = silc::ReadTaskConfig(silc::FindTaskFile(task)),
+    const silc::TaskFile file = silc::ReadTaskFile(silc::FindTaskFile(task));
+    silc::LocoEnv env({.config = file.config,
+                       .layout = silc::ReadTaskLayout(file.layout),
                        .backend = arg(6, "batch"),
                        .num_envs = robots,
                        .threads = threads,

@@ -82,7 +82,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"commands.height", &c.commands.height, 0.1, 5, "m"},
       {"commands.height_drop", &c.commands.height_drop, 0, 5, "m"},
       {"commands.resample", &c.commands.resample, 0.1, 600, "s"},
-      {"gait.period", &c.gait.period, 0.1, 10, "s"},
+      {"gait.period", &c.gait.period, 0, 10, "s"},
       {"gait.stance", &c.gait.stance, 0.05, 1, "1"},
       {"arms.duration_min", &c.arms.duration_min, 0.05, 60, "s"},
       {"arms.duration_max", &c.arms.duration_max, 0.05, 60, "s"},
@@ -92,8 +92,8 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"arms.max_speed", &c.arms.max_speed, 0.1, 30, "rad/s"},
       {"arms.fixed_prob", &c.arms.fixed_prob, 0, 1, "1"},
       {"arms.blend", &c.arms.blend, 0.02, 10, "s"},
-      {"observation.history", &c.observation.history, 1, 32, "frames"},
-      {"action.clip", &c.action.clip, 0.1, 1e4, "1"},
+      {"observation.history", &c.observation.history, 0, 32, "frames"},
+      {"action.clip", &c.action.clip, 0, 1e4, "1"},
       {"action.delay_max", &c.action.delay_max, 0, 64, "substeps"},
       {"noise.joint_pos", &c.noise.joint_pos, 0, 1, "rad"},
       {"noise.joint_vel", &c.noise.joint_vel, 0, 10, "rad/s"},
@@ -148,6 +148,14 @@ void TaskConfig::Validate(const std::string& place) const {
   TaskConfig copy = *this;
   const std::vector<TaskField> fields = TaskFields(&copy);
   for (const TaskField& field : fields) CheckRange(field, place);
+  // 0 leaves them to the layout
+  const auto not_tiny = [&](const char* key, float value) {
+    if (value == 0 || value >= 0.1f) return;
+    throw ConfigError(
+        fmt::format("{}: {}: {} is below 0.1; 0 takes the layout's", place, key, value));
+  };
+  not_tiny("gait.period", gait.period);
+  not_tiny("action.clip", action.clip);
   // X_min and X_max are the ends of a range
   for (const TaskField& low : fields) {
     const auto at = low.path.rfind("_min");
@@ -178,16 +186,17 @@ void TaskConfig::Validate(const std::string& place) const {
   ordered("survive_down", curriculum.survive_down, "survive_up", curriculum.survive_up);
 }
 
-void OverlayTaskConfig(const YamlNode& root, TaskConfig* config) {
-  const std::vector<TaskField> fields = TaskFields(config);
+void OverlayTaskFile(const YamlNode& root, TaskFile* task) {
+  const std::vector<TaskField> fields = TaskFields(&task->config);
   std::vector<std::string> sections;
   for (const TaskField& field : fields) {
     const std::string section = Split(field.path).first;
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
   std::vector<std::string> optional = sections;
-  optional.push_back("title");
+  optional.insert(optional.end(), {"title", "layout"});
   root.Keys({}, optional);
+  if (root.Has("layout")) task->layout = root["layout"].AsString();
   for (const std::string& section : sections) {
     if (!root.Has(section)) continue;
     const YamlNode node = root[section];
@@ -206,17 +215,17 @@ void OverlayTaskConfig(const YamlNode& root, TaskConfig* config) {
                    : node[key].AsDoubleIn(field.low, field.high));
     }
   }
-  config->Validate(root.file());
+  task->config.Validate(root.file());
 }
 
-TaskConfig ParseTaskConfig(std::string_view text, const std::string& path) {
-  TaskConfig config;
-  OverlayTaskConfig(YamlNode::Parse(text, path), &config);
-  return config;
+TaskFile ParseTaskFile(std::string_view text, const std::string& path) {
+  TaskFile task;
+  OverlayTaskFile(YamlNode::Parse(text, path), &task);
+  return task;
 }
 
-TaskConfig ReadTaskConfig(const std::string& path) {
-  return ParseTaskConfig(ReadFile(path, 1 << 20), path);
+TaskFile ReadTaskFile(const std::string& path) {
+  return ParseTaskFile(ReadFile(path, 1 << 20), path);
 }
 
 void SetTaskField(TaskConfig* config, const std::string& path, const std::string& value) {

@@ -21,6 +21,9 @@ struct RewardWeights {
 
 /// What an episode is: every number of the task. Plain data without pointers, so that it is copied
 /// to a GPU as it is. Defaults are `g1-loco`; docs/task.md says where each comes from.
+///
+/// Three numbers are the observation layout's unless they are set here: history, gait period and
+/// action clip, 0 by default. MatchLayout() (task_layout.h) fills them in.
 struct TaskConfig {
   struct Episode {
     float length = 20;          // [s] time-out
@@ -48,7 +51,7 @@ struct TaskConfig {
   } commands;
 
   struct Gait {
-    float period = 0.8f;   // [s] of two steps
+    float period = 0;      // [s] of two steps; 0: the layout's clock
     float stance = 0.55f;  // [1] share of the period a foot is expected down
   } gait;
 
@@ -62,11 +65,11 @@ struct TaskConfig {
   } arms;
 
   struct Observation {
-    int history = 5;  // [frames] the actors see, the newest included
+    int history = 0;  // [frames] the actors see, the newest included; 0: the layout's
   } observation;
 
   struct Action {
-    float clip = 100;   // [1] raw network output, ±
+    float clip = 0;     // [1] raw network output, ±; 0: the layout's
     int delay_max = 4;  // [substeps] of the joint target, drawn per episode from {0 … this}
   } action;
 
@@ -139,18 +142,27 @@ struct TaskField {
 /// All of them, in the order of the struct. Valid as long as the config.
 std::vector<TaskField> TaskFields(TaskConfig* config);
 
+/// The observation layout of tasks that do not name one.
+inline constexpr char kDefaultTaskLayout[] = "g1_loco";
+
+/// What a task file says.
+struct TaskFile {
+  TaskConfig config;
+  std::string layout = kDefaultTaskLayout;  // name in layouts/, or the path of a YAML file
+};
+
 /// Reads a task file; keys left out keep their defaults. Throws ConfigError: unknown keys (with the
 /// nearest known), values out of range, ranges upside down.
-TaskConfig ReadTaskConfig(const std::string& path);
-TaskConfig ParseTaskConfig(std::string_view text, const std::string& path);
-/// The keys of a map over what `config` holds, by the same rules.
-void OverlayTaskConfig(const YamlNode& node, TaskConfig* config);
+TaskFile ReadTaskFile(const std::string& path);
+TaskFile ParseTaskFile(std::string_view text, const std::string& path);
+/// The keys of a map over what `task` holds, by the same rules.
+void OverlayTaskFile(const YamlNode& node, TaskFile* task);
 
 /// Sets one number by its dotted path, as "commands.vx_max=0.5" on a command line does. Throws
 /// ConfigError for an unknown path (with the nearest known), no number, or one out of range.
 void SetTaskField(TaskConfig* config, const std::string& path, const std::string& value);
 
-/// The config as a task file, every key with its unit; what a run folder keeps. Reading it back
+/// The config as in a task file, every key with its unit; what a run folder keeps. Reading it back
 /// gives the same numbers, bit by bit.
 std::string TaskConfigYaml(const TaskConfig& config);
 

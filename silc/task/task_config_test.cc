@@ -15,7 +15,7 @@ namespace {
 
 std::string ErrorOf(const std::string& yaml) {
   try {
-    ParseTaskConfig(yaml, "task.yaml");
+    ParseTaskFile(yaml, "task.yaml");
   } catch (const ConfigError& e) {
     return e.what();
   }
@@ -35,11 +35,21 @@ std::string OverrideError(const std::string& path, const std::string& value) {
 TEST(TaskConfig, DefaultsAndShippedTasksAreValid) {
   TaskConfig().Validate("default");
   const std::string folder = SourcePath("configs/tasks/");
-  const TaskConfig loco = ReadTaskConfig(folder + "g1_loco.yaml");
+  const TaskConfig loco = ReadTaskFile(folder + "g1_loco.yaml").config;
   EXPECT_FLOAT_EQ(loco.commands.walk_prob, 0.6f);
-  const TaskConfig stand = ReadTaskConfig(folder + "g1_stand.yaml");
+  const TaskConfig stand = ReadTaskFile(folder + "g1_stand.yaml").config;
   EXPECT_EQ(stand.commands.walk_prob, 0);
   EXPECT_GT(stand.push.force, 0);
+}
+
+TEST(TaskConfig, AFileNamesItsLayout) {
+  EXPECT_EQ(ParseTaskFile("title: t", "task.yaml").layout, "g1_loco");
+  EXPECT_EQ(ParseTaskFile("layout: mine.yaml", "task.yaml").layout, "mine.yaml");
+  EXPECT_NE(ErrorOf("layuot: mine").find("layout"), std::string::npos);
+  // 0 takes the layout's; what is given must make sense
+  EXPECT_EQ(ErrorOf("gait: {period: 0}"), "");
+  EXPECT_NE(ErrorOf("gait: {period: 0.01}").find("gait.period: 0.01 is below 0.1"),
+            std::string::npos);
 }
 
 TEST(TaskConfig, EveryFieldIsInTheFileFormat) {
@@ -60,7 +70,7 @@ TEST(TaskConfig, WrittenAndReadIsTheSameBitByBit) {
   }
   config.commands.vx_max = 0.7654321f;
   config.action.delay_max = 3;
-  const TaskConfig back = ParseTaskConfig(TaskConfigYaml(config), "written");
+  const TaskConfig back = ParseTaskFile(TaskConfigYaml(config), "written").config;
   EXPECT_TRUE(
       std::ranges::equal(std::as_bytes(std::span(&config, 1)), std::as_bytes(std::span(&back, 1))));
 }

@@ -32,6 +32,7 @@ struct TaskProgress {
 struct TaskContext {
   TaskConfig config;
   TaskRobot robot;
+  TaskObservation observation;
   ReachTable reaches;
   MotionTable motions;
   TaskProgress* progress;
@@ -84,8 +85,8 @@ inline constexpr std::uint8_t kModeUnknown = 255;
 struct StepOutput {
   float* reward;       // 2: lower, upper
   std::uint8_t* flag;  // StepFlag
-  float* actor_obs;    // ActorObs(), keeps the history between steps
-  float* critic_obs;   // kCriticObs
+  float* actor_obs;    // TaskObservation::width, keeps the history between steps
+  float* critic_obs;   // TaskObservation::critic_width()
   std::uint8_t* contact_mode;
   float* jacobian;  // kSampleJacobian, or null
   float* terms;     // kNumRewards, added to
@@ -316,36 +317,49 @@ SILC_HD void Observe(const TaskContext& t,
   const TaskRobot& robot = t.robot;
   step::BaseState base;
   step::ReadBase(robot, view, env, &base);
-  ObservationState o;
+  float values[kNumValues];
+  const auto at = [&](TermSource source) { return values + TaskSources().At(source); };
+  float *q = at(TermSource::kJointPos), *qd = at(TermSource::kJointVel),
+        *tau = at(TermSource::kJointTorque), *action = at(TermSource::kPrevAction),
+        *ref = at(TermSource::kRefJointPos);
   for (int j = 0; j < kTaskJoints; ++j) {
-    o.action[j] = s.action[j];
-    o.q[j] = view.qpos(env, robot.qpos[j]);
-    o.qd[j] = view.qvel(env, robot.dof[j]);
-    o.tau[j] = view.torque(env, robot.actuator[j]);
+    q[j] = view.qpos(env, robot.qpos[j]);
+    qd[j] = view.qvel(env, robot.dof[j]);
+    tau[j] = view.torque(env, robot.actuator[j]);
+    action[j] = s.action[j];
+    ref[j] = j < kLowerJoints ? robot.default_q[j] : s.arms.ref[j - kLowerJoints];
   }
   for (int k = 0; k < 3; ++k) {
-    o.w_B[k] = base.w_B[k];
-    o.g_B[k] = base.g_B[k];
-    o.v_B[k] = base.v_B[k];
-    o.quat_xyzw[k] = base.quat[k + 1];
+    at(TermSource::kBaseAngVel)[k] = base.w_B[k];
+    at(TermSource::kBaseLinVel)[k] = base.v_B[k];
+    at(TermSource::kProjectedGravity)[k] = base.g_B[k];
+    at(TermSource::kCommandWaist)[k] = s.command.waist[k];
   }
-  o.quat_xyzw[3] = base.quat[0];
-  o.height = base.p[2];
-  for (int j = 0; j < kUpperJoints; ++j) o.arm_ref[j] = s.arms.ref[j];
-  o.command = s.command;
-  o.phase = s.phase;
-  for (int h = 0; h < 2; ++h) {
-    step::RotateBack(base.R, s.hand_force.force[h], o.hand_force_B[h]);
-    o.foot_height[h] = foot_height[h];
-    o.foot_force[h] = view.foot_force(env, 3 * h + 2);
-  }
-  step::RotateBack(base.R, s.push, o.push_B);
+  at(TermSource::kCommandLinVel)[0] = s.command.vx;
+  at(TermSource::kCommandLinVel)[1] = s.command.vy;
+  *at(TermSource::kCommandAngVel) = s.command.yaw_rate;
+  *at(TermSource::kCommandHeight) = s.command.height;
+  *at(TermSource::kCommandWalk) = s.command.walk;
+  *at(TermSource::kConstant) = 0;
+  PutPhases(t.observation, s.phase, s.command.walk, values);
 
   Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
-  float frame[kActorFrame];
-  ActorFrame(t.config.noise, robot, o, draw, frame);
-  PushFrame(frame, t.config.observation.history, s.fresh, out->actor_obs);
-  CriticFrame(robot, o, out->critic_obs);
+  ObserveFrame(t.observation, values, s.fresh, draw, out->actor_obs, out->critic_obs);
+
+  PrivilegedState p;
+  for (int k = 0; k < 3; ++k) {
+    p.v_B[k] = base.v_B[k];
+    p.quat_xyzw[k] = base.quat[k + 1];
+  }
+  p.quat_xyzw[3] = base.quat[0];
+  p.height = base.p[2];
+  for (int h = 0; h < 2; ++h) {
+    step::RotateBack(base.R, s.hand_force.force[h], p.hand_force_B[h]);
+    p.foot_height[h] = foot_height[h];
+    p.foot_force[h] = view.foot_force(env, 3 * h + 2);
+  }
+  step::RotateBack(base.R, s.push, p.push_B);
+  ObservePrivileged(p, out->critic_obs + t.observation.frame_width);
 }
 
 /// The first episode of a robot: curricula at their start, first observation. With `stagger` the

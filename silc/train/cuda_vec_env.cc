@@ -17,9 +17,9 @@ CUstream_st* TakeStream() {
   return stream.stream();
 }
 
-DeviceDelivery Delivery(const TaskConfig& config, const ObservationView& view) {
+DeviceDelivery Delivery(const EnvSpec& spec, const ObservationView& view) {
   return {.obs = view.obs,
-          .obs_stride = view.obs_stride > 0 ? view.obs_stride : ActorObs(config),
+          .obs_stride = view.obs_stride > 0 ? view.obs_stride : spec.obs_dim,
           .critic_obs = view.critic_obs,
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,
@@ -34,20 +34,20 @@ CudaVecEnv::CudaVecEnv(LocoVecEnvOptions options)
     : env_(options.env, TakeStream()),
       diverged_log_(std::move(options.diverged_log)),
       score_(std::numeric_limits<double>::quiet_NaN()) {
-  spec_ = MakeLocoSpec(env_.robot_model(), env_.config(), options.budget, env_.num_envs());
+  spec_ = MakeLocoSpec(env_.robot_model(), env_.layout(), options.budget, env_.num_envs());
   spec_.on_gpu = true;
 }
 
 void CudaVecEnv::Reset(const ObservationView& first) {
   env_.Reset();
-  env_.Deliver(Delivery(env_.config(), first));
+  env_.Deliver(Delivery(spec_, first));
 }
 
 void CudaVecEnv::Step(const float* action,
                       const OutcomeView& outcome,
                       const ObservationView& next) {
   env_.Step(action);
-  DeviceDelivery to = Delivery(env_.config(), next);
+  DeviceDelivery to = Delivery(spec_, next);
   to.reward = outcome.reward;
   to.done = outcome.done;
   to.timed_out = outcome.timed_out;

@@ -72,7 +72,7 @@ double LocoScore(const LocoStats& stats, const TaskConfig& config) {
 
 LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
     : env_(options.env), diverged_log_(std::move(options.diverged_log)), score_(kNone) {
-  spec_ = MakeLocoSpec(env_.robot_model(), env_.config(), options.budget, env_.num_envs());
+  spec_ = MakeLocoSpec(env_.robot_model(), env_.layout(), options.budget, env_.num_envs());
 }
 
 void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
@@ -84,12 +84,12 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
     const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
       std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
     };
-    const std::size_t width = ActorObs(env_.config());
+    const std::size_t width = env_.obs_width();
     const std::size_t stride = view.obs_stride > 0 ? view.obs_stride : width;
     for (std::size_t env = first; env < first + count; ++env) {
       std::memcpy(view.obs + env * stride, &step.obs[env * width], width * sizeof(float));
     }
-    copy(view.critic_obs, step.critic_obs, kCriticObs);
+    copy(view.critic_obs, step.critic_obs, env_.critic_width());
     if (s.mode == nullptr) return;
     std::memcpy(s.mode + first, &step.contact_mode[first], count);
     for (std::size_t env = first; env < first + count; ++env) {

@@ -15,7 +15,7 @@
 namespace silc {
 namespace {
 
-const int kActorObs = ActorObs({});
+constexpr int kActorObs = 655, kCriticObs = 152;  // of layouts/g1_loco.yaml
 
 constexpr int kRobots = 70;  // two chunks, the second ragged
 

@@ -341,8 +341,11 @@ std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& 
     const OnnxModel model = ReadOnnx(job.folder + "/policy.onnx");
     const auto network = RecogniseMlp(*model.graph, 0, 0);
     if (!network) throw RunError(job.folder + "/policy.onnx: is no plain MLP");
-    const std::string bytes =
-        SerializeOnnx(*network, "obs", "actions", model.metadata, OnnxWeights::kHalf);
+    const std::string bytes = SerializeOnnx(*network,
+                                            model.graph->value(model.graph->inputs()[0]).name,
+                                            model.graph->output_names()[0],
+                                            model.metadata,
+                                            OnnxWeights::kHalf);
     // figures somebody measured belong to the policy they were measured on
     std::string results =
         fmt::format("{}\n\nNot measured yet: `silc eval {} --policy {}`.\n",

@@ -15,8 +15,10 @@
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
+#include "silc/policy/layout_file.h"
 #include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
+#include "silc/task/task_layout.h"
 
 namespace silc {
 namespace {
@@ -149,7 +151,7 @@ namespace {
 TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
   TrainConfig config;
   config.task = request.task;
-  config.task_config = ReadTaskConfig(FindTaskFile(request.task));
+  TaskFile task = ReadTaskFile(FindTaskFile(request.task));
   const std::string method = request.method.value_or("baseline");
   ApplyMethod(method, "--method", &config.learn);
   if (!preset.empty()) {
@@ -160,7 +162,7 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
       config.mode = root["mode"].AsString();
       config.mode_from = "preset";
     }
-    if (root.Has("task")) OverlayTaskConfig(root["task"], &config.task_config);
+    if (root.Has("task")) OverlayTaskFile(root["task"], &task);
     const auto read = [&](const YamlNode& node) {
       ReadLearnConfig(node, &config.learn);
       if (config.learn.penalty.method != method) {
@@ -174,6 +176,8 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
       if (methods.Has(method)) read(methods[method]);
     }
   }
+  config.task_config = task.config;
+  config.layout = ReadTaskLayout(task.layout);
   if (!request.mode) {
     const UserBudget budget = ReadBudget(config.mode);
     config.mode = budget.name;
@@ -220,6 +224,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   if (!request.init.empty()) config.init = FindInit(request.init);
   SetBackend(request.backend.value_or(config.backend), &config);
   ApplyTrainOverrides(request.overrides, &config);
+  MatchLayout(&config.task_config, &config.layout);
   return config;
 }
 
@@ -260,6 +265,7 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     }
     const std::string key = text.substr(0, equals);
     std::vector<std::string> known = LearnKeys();
+    known.push_back("task.layout");
     for (const TaskField& field : TaskFields(&config->task_config)) {
       known.push_back("task." + field.path);
     }
@@ -269,7 +275,9 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError("command line: " + key + ": unknown key" + DidYouMean(key, known));
     }
-    if (key.starts_with("task.")) {
+    if (key == "task.layout") {
+      config->layout = ReadTaskLayout(text.substr(equals + 1));
+    } else if (key.starts_with("task.")) {
       SetTaskField(&config->task_config, key.substr(5), text.substr(equals + 1));
     } else {
       learn.push_back(text);
@@ -304,7 +312,7 @@ std::string ToYaml(const TrainConfig& config) {
       "RUN/config.yaml makes it again\n"
       "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmode_from: {}\nmotions:{}\n"
       "{}budget:\n{}{}"
-      "task_config:\n{}",
+      "task_config:\n{}layout:\n{}",
       Quoted(config.task),
       Quoted(config.robot),
       config.backend,
@@ -315,14 +323,15 @@ std::string ToYaml(const TrainConfig& config) {
       config.init ? "init: " + input(*config.init) + "\n" : "",
       Indented(BudgetYaml(config.budget)),
       ToYaml(config.learn),
-      Indented(TaskConfigYaml(config.task_config)));
+      Indented(TaskConfigYaml(config.task_config)),
+      Indented(LayoutYaml(config.layout)));
 }
 
 TrainConfig ReadTrainConfig(const std::string& path) {
   const YamlNode root = YamlNode::ParseFile(path);
   root.Keys(
       {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"},
-      {"mode_from", "init"});
+      {"mode_from", "init", "layout"});
   TrainConfig config;
   config.task = root["task"].AsString();
   config.robot = root["robot"].AsString();
@@ -340,7 +349,13 @@ TrainConfig ReadTrainConfig(const std::string& path) {
   if (root.Has("init")) config.init = input(root["init"]);
   config.budget = ParseBudget(root["budget"]);
   ReadLearnConfig(root["learn"], &config.learn);
-  OverlayTaskConfig(root["task_config"], &config.task_config);
+  TaskFile task;
+  OverlayTaskFile(root["task_config"], &task);
+  config.task_config = task.config;
+  // runs made before layouts could be chosen do not say
+  config.layout =
+      root.Has("layout") ? ParseLayout(root["layout"]).layout : ReadTaskLayout(task.layout);
+  MatchLayout(&config.task_config, &config.layout);
   SetBackend(root["backend"].AsString(), &config);
   return config;
 }
@@ -350,6 +365,7 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   options.budget = config.budget;
   LocoEnvOptions& env = options.env;
   env.config = config.task_config;
+  env.layout = config.layout;
   env.robot = config.robot;
   env.backend = config.backend;
   env.num_envs = config.envs;

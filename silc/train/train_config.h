@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "silc/learn/config.h"
+#include "silc/policy/observation_layout.h"
 #include "silc/stiffness/budget.h"
 #include "silc/task/task_config.h"
 #include "silc/train/loco_vec_env.h"
@@ -38,6 +39,7 @@ struct TrainConfig {
   std::optional<InputFile> init;   // checkpoint of another run the networks come from
   LearnConfig learn;
   TaskConfig task_config;
+  ObservationLayout layout;  // what the policy sees, as its file had it when the run was made
 };
 
 /// What a user asked for; what is left out comes from the preset, then from the defaults.
@@ -53,7 +55,7 @@ struct TrainRequest {
   std::optional<int> iterations;
   std::vector<std::string> motions;    // files, or folders with files
   std::string init;                    // a run's folder or a checkpoint, for a warm start
-  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50
+  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50, task.layout=FILE
 };
 
 /// Task file, preset, options and overrides, in this order. Throws ConfigError.
@@ -63,7 +65,8 @@ struct TrainRequest {
 /// config.yaml in its place (or the run's folder) gives that run again, but for what is asked for.
 TrainConfig ResolveTrainConfig(const TrainRequest& request);
 
-/// "learn.epochs=3", "task.push.force=50". Throws ConfigError that names the nearest known key.
+/// "learn.epochs=3", "task.push.force=50", "task.layout=mine.yaml". Throws ConfigError that names
+/// the nearest known key.
 void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config);
 
 /// The same for a run that goes on: iterations, threads and the keeping of checkpoints may change.

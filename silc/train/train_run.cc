@@ -24,7 +24,7 @@
 #include "silc/policy/policy_metadata.h"
 #include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
-#include "silc/train/loco_spec.h"
+#include "silc/task/task_layout.h"
 
 namespace silc {
 namespace {
@@ -90,9 +90,10 @@ void ExportPolicy(const std::string& path,
                   const MlpNetwork& network,
                   const TrainConfig& config,
                   int iteration) {
-  const RobotModel robot = RobotModel::Load(config.robot);
-  Metadata metadata = MetadataFor(LocoLayout(robot, config.task_config),
-                                  fs::path(path).parent_path().filename().string());
+  TaskConfig task = config.task_config;
+  const ObservationLayout layout =
+      MakeTaskLayout(config.layout, RobotModel::Load(config.robot).spec(), &task).layout;
+  Metadata metadata = MetadataFor(layout, fs::path(path).parent_path().filename().string());
   const PenaltyConfig& penalty = config.learn.penalty;
   TrainingNotes notes;
   notes.task = config.task;
@@ -103,7 +104,11 @@ void ExportPolicy(const std::string& path,
   // what its budget leaves out, so that it is held against what it was trained for
   notes.gravity_held = penalty.method == "silc" && config.budget.gravity == Channel::kHeld;
   Put(notes, &metadata);
-  WriteOnnx(path, network, "obs", "actions", metadata);
+  WriteOnnx(path,
+            network,
+            layout.input.empty() ? "obs" : layout.input,
+            layout.output.empty() ? "actions" : layout.output,
+            metadata);
 }
 
 TrainOutcome RunTraining(const TrainRunOptions& options) {

@@ -243,8 +243,11 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
   // not the layout file's: the export must follow
   config.task_config.gait.period = 0.9f;
   config.task_config.observation.history = 3;
-  const std::size_t width = ActorObs(config.task_config);
+  for (ObservationTerm& term : config.layout.terms) {
+    if (term.name == "dof_vel") term.scale = {0.1};  // was 0.05
+  }
   LocoVecEnv env(EnvOptionsOf(config));
+  const std::size_t width = env.env().obs_width();
   Trainer trainer(config.learn, &env);
   trainer.Iterate();
   const std::string path = Folder("policy") + ".onnx";
@@ -346,6 +349,7 @@ TEST(TrainConfig, IsReadBackAsWritten) {
   config.motions = {{"/tmp/a \"b\".csv", "01234567"}, {"c.npz", "1e234567"}};
   config.init = InputFile{"d.silc", "00000000"};
   config.mode_from = "preset";
+  config.layout.terms[7].scale = {1.0 / 3};
   const std::string path = Folder("config") + ".yaml";
   WriteFileAtomically(path, ToYaml(config));
   const TrainConfig read = ReadTrainConfig(path);
@@ -360,7 +364,32 @@ TEST(TrainConfig, IsReadBackAsWritten) {
   EXPECT_EQ(read.init->path, "d.silc");
   EXPECT_EQ(read.mode_from, "preset");
   EXPECT_EQ(read.budget.com, config.budget.com);
+  // a run keeps the layout it was made with, whatever becomes of the file
+  EXPECT_EQ(read.layout.terms[7].scale, config.layout.terms[7].scale);
+  EXPECT_EQ(MetadataFor(read.layout, ""), MetadataFor(config.layout, ""));
   fs::remove(path);
+}
+
+TEST(TrainConfig, ATaskMayNameItsLayout) {
+  const std::string path = Folder("layout") + ".yaml";
+  std::string text = ReadFile(SourcePath("layouts/g1_loco.yaml"));
+  const std::string scale = "source: joint_vel, scale: 0.05";
+  ASSERT_NE(text.find(scale), std::string::npos);
+  text.replace(text.find(scale), scale.size(), "source: joint_vel, scale: 0.07");
+  WriteFileAtomically(path, text);
+  const TrainConfig config =
+      ResolveTrainConfig({.task = "g1-stand", .overrides = {"task.layout=" + path}});
+  EXPECT_EQ(config.layout.terms[8].scale, std::vector<double>{0.07});
+  EXPECT_EQ(Small("baseline").layout.terms[8].scale, std::vector<double>{0.05});
+
+  const std::string task = Folder("task") + ".yaml";
+  WriteFileAtomically(task, "layout: " + path + "\n");
+  EXPECT_EQ(ResolveTrainConfig({.task = task}).layout.terms[8].scale, std::vector<double>{0.07});
+  EXPECT_NE(Message({.task = "g1-stand", .overrides = {"task.layout=g1_lcoo"}})
+                .find("did you mean g1_loco?"),
+            std::string::npos);
+  fs::remove(path);
+  fs::remove(task);
 }
 
 // Somebody's config.yaml makes his run again; what is asked for besides changes it.
