@@ -7,7 +7,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/yaml.h"
-#include "silc/report/page_words.h"
+#include "silc/policy/method.h"
 
 namespace silc {
 
@@ -16,7 +16,6 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
   const fs::path seeds = fs::path(folder) / "seeds";
   const std::string index = (seeds / "index.yaml").string();
   if (!fs::is_regular_file(index)) return {};
-  const std::vector<std::string> methods(std::begin(kMethods), std::end(kMethods));
   const YamlNode list = YamlNode::ParseFile(index);
   if (!list.IsList()) list.Fail("must be a list of results");
   std::vector<RecordedResult> recorded;
@@ -25,7 +24,7 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
     const YamlNode node = list[i];
     node.Keys({"file", "method", "seed"}, {"mode"});
     RecordedResult one;
-    one.row.method = node["method"].AsChoice(methods);
+    one.row.method = node["method"].AsChoice(MethodNames());
     if (node.Has("mode")) one.row.mode = node["mode"].AsString();
     one.seed = node["seed"].AsString();
     const std::string file = (seeds / node["file"].AsString()).string();

@@ -15,7 +15,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/crc32c.h"
-#include "silc/policy/training_notes.h"
+#include "silc/policy/method.h"
 #include "silc/robot/robot_model.h"
 
 namespace silc {
