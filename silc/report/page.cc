@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "silc/base/shell.h"
+#include "silc/policy/method.h"
 #include "silc/report/html.h"
 #include "silc/report/markdown.h"
 #include "silc/report/page_style.h"
@@ -107,7 +109,7 @@ Estimate PageWriter::Get(const std::string& experiment,
 
 std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
   std::vector<RowKey> rows;
-  for (const char* method : kMethods) {
+  for (const std::string& method : MethodNames()) {
     for (const ShelfPolicy& policy : data_.shelf) {
       if (policy.row.method == method && !Results(experiment, policy.row).empty() &&
           std::find(rows.begin(), rows.end(), policy.row) == rows.end())
@@ -283,8 +285,8 @@ std::string EvalCommand(const std::string& experiment,
                         const std::vector<std::uint64_t>& seeds) {
   return fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
                      experiment,
-                     policy_path,
-                     mode,
+                     ShellQuote(policy_path),
+                     ShellQuote(mode),
                      hold_gravity ? " --hold-gravity" : "",
                      episodes,
                      fmt::join(seeds, ","));

@@ -190,5 +190,12 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
   EXPECT_EQ(before.find("2.75"), before.npos);
 }
 
+// A command is copied into a shell: a path with a space or a quote is still one word there.
+TEST(EvalCommand, QuotesWhatTheShellWouldTakeApart) {
+  EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", false, 2, {1, 2}),
+            "silc eval walk --policy 'my policies/it'\\''s.onnx' --mode 'a b.yaml' --episodes 2 "
+            "--seeds 1,2");
+}
+
 }  // namespace
 }  // namespace silc
