@@ -190,6 +190,7 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   expect("hand-load" + policy + " --layout falcon", "575");
   expect("hand-load" + policy + " --mode complaince", "did you mean compliance?");
   expect("hand-load" + policy + " --layout falcon holosoma", "one, or one each");
+  expect("com-impulse" + policy + " --seeds 1,1,1", "1 is there twice");
 }
 
 // Without --mode a policy is held against the budget it was trained under, and so is what stands

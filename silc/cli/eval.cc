@@ -141,6 +141,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.layouts.size(),
                                   args.policies.size()));
   }
+  CheckSeeds(options.seeds);
   if (!args.mode.empty()) ReadBudget(args.mode);  // a wrong name is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;

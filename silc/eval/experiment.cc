@@ -2,6 +2,7 @@
 #include "silc/eval/experiment.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -256,6 +257,18 @@ const Experiment& FindExperiment(const std::string& name) {
   throw ConfigError("there is no experiment '" + name + "'" + DidYouMean(name, names));
 }
 
+void CheckSeeds(const std::vector<std::uint64_t>& seeds) {
+  if (seeds.empty()) throw ConfigError("--seeds: an experiment needs at least one");
+  std::set<std::uint64_t> seen;
+  for (const std::uint64_t seed : seeds) {
+    if (!seen.insert(seed).second) {
+      throw ConfigError("--seeds: " + std::to_string(seed) +
+                        " is there twice\n  The same seed gives the same episodes again, not more "
+                        "of them; name each once, or raise --episodes.");
+    }
+  }
+}
+
 std::string ContentHash(const std::string& path) { return Sha256(ReadFile(path)); }
 
 ExperimentResult RunExperiment(const Experiment& experiment,
@@ -265,7 +278,7 @@ ExperimentResult RunExperiment(const Experiment& experiment,
                                const Progress& progress) {
   ExperimentOptions filled = options;
   if (filled.episodes <= 0) filled.episodes = experiment.episodes;
-  if (filled.seeds.empty()) throw ConfigError("seeds: an experiment needs at least one");
+  CheckSeeds(filled.seeds);
   ExperimentResult result = experiment.run(policy, filled, progress);
   result.experiment = experiment.name;
   result.policy = policy_path;

@@ -119,6 +119,10 @@ const std::vector<Experiment>& Experiments();
 /// Throws ConfigError that names the nearest.
 const Experiment& FindExperiment(const std::string& name);
 
+/// Throws ConfigError unless there is a seed and none is there twice: the same seed again gives the
+/// same episodes, which would count as more than they are.
+void CheckSeeds(const std::vector<std::uint64_t>& seeds);
+
 /// SHA-256 of a file's bytes, hexadecimal. Throws ConfigError when it cannot be read.
 std::string ContentHash(const std::string& path);
 

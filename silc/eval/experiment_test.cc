@@ -108,6 +108,17 @@ TEST(Experiments, HaveNamesOfTheirOwn) {
   }
 }
 
+TEST(Experiments, ASeedCountsOnce) {
+  EXPECT_NO_THROW(CheckSeeds({1, 2, 3}));
+  EXPECT_THROW(CheckSeeds({}), ConfigError);
+  try {
+    CheckSeeds({1, 7, 7});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("7 is there twice"), std::string::npos);
+  }
+}
+
 // Same seed, same bytes, at any number of threads; another seed is another experiment.
 TEST(Experiments, AreAFunctionOfTheirSeed) {
   ExperimentOptions options = Options(2);

@@ -13,6 +13,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
 #include "silc/eval/sha256.h"
+#include "silc/policy/method.h"
 #include "silc/report/page.h"
 #include "silc/report/project_file.h"
 #include "silc/report/shots.h"
@@ -65,6 +66,7 @@ class Reporter {
   ReportOutcome Run() {
     // a wrong name is said before anything is read
     for (const std::string& name : options_.experiments) FindExperiment(name);
+    CheckSeeds(options_.seeds);
     data_.paper = ReadPaper();
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
@@ -200,7 +202,7 @@ class Reporter {
       const Job* best = nullptr;
       const auto rank = [&](const Job& job) {
         const std::string& method = data_.shelf[job.policy].row.method;
-        return method == "silc" ? 2 : method == "silc-paper" ? 1 : 0;
+        return method == Name(Method::kSilc) ? 2 : method == Name(Method::kSilcPaper) ? 1 : 0;
       };
       for (const Job& job : jobs) {
         if (job.experiment == experiment && (!best || rank(job) > rank(*best))) best = &job;

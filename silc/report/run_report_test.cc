@@ -102,6 +102,9 @@ TEST_F(ReportTest, WrongFolderOrExperimentIsSaidAtOnce) {
   options_.experiments = {"com-impuls"};
   EXPECT_THROW(WriteReport(options_), ConfigError);
   options_.experiments = {};
+  options_.seeds = {1, 2, 1};
+  EXPECT_THROW(WriteReport(options_), ConfigError);
+  options_.seeds = {1};
   options_.policies = (folder_ / "nowhere").string();
   EXPECT_THROW(WriteReport(options_), ConfigError);
 }
