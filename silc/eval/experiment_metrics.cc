@@ -36,11 +36,10 @@ EpisodeMetrics::Motion EpisodeMetrics::DeclareMotion(const std::string& suffix,
 
 EpisodeMetrics::Support EpisodeMetrics::DeclareSupport(const std::string& suffix,
                                                        const std::string& where) {
-  return {Declare("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", Better::kLower),
-          Declare("worst_static_p99" + suffix,
-                  "worst eigenvalue p99, K_s" + where,
-                  "",
-                  Better::kLower)};
+  return {
+      Declare("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", Better::kLower),
+      Declare(
+          "worst_static_p99" + suffix, "worst eigenvalue p99, K_s" + where, "", Better::kLower)};
 }
 
 FrequencyMetrics::Point FrequencyMetrics::DeclarePoint(const std::string& name,
@@ -56,18 +55,16 @@ FrequencyMetrics::Point FrequencyMetrics::DeclarePoint(const std::string& name,
                                "N·s/m",
                                Better::kHigher)};
   };
-  return {name,
-          label,
-          Declare(name + "_error",
-                  label + ": |measured − (S4)|/|measured|, median",
-                  "%",
-                  Better::kLower),
-          Declare(
-              name + "_residual", label + ": worst share of other motion", "%", Better::kLower),
-          at(0.5),
-          at(1),
-          at(3),
-          at(10)};
+  return {
+      name,
+      label,
+      Declare(
+          name + "_error", label + ": |measured − (S4)|/|measured|, median", "%", Better::kLower),
+      Declare(name + "_residual", label + ": worst share of other motion", "%", Better::kLower),
+      at(0.5),
+      at(1),
+      at(3),
+      at(10)};
 }
 
 const ComImpulseMetrics& ComImpulse() {

@@ -32,11 +32,9 @@ struct HandLoadMetrics : MetricTable {
       Declare("step_response_time", "time to 90 % of the displacement", "s", Better::kLower);
   MetricHandle step_sway =
       Declare("step_sway", "hand's P95−P5 under the load", "m", Better::kLower);
-  AxisMetrics measured_2n =
-      DeclareAxes("measured_2n", "measured ±2 N", "N/m", Better::kNeither);
+  AxisMetrics measured_2n = DeclareAxes("measured_2n", "measured ±2 N", "N/m", Better::kNeither);
   AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
-  AxisMetrics measured_40n =
-      DeclareAxes("measured_40n", "measured ±40 N", "N/m", Better::kNeither);
+  AxisMetrics measured_40n = DeclareAxes("measured_40n", "measured ±40 N", "N/m", Better::kNeither);
   AxisMetrics pd = DeclareAxes("pd", "PD alone", "N/m", Better::kNeither);
   AxisMetrics one_step = DeclareAxes("one_step", "one-step K₁", "N/m", Better::kNeither);
   AxisMetrics static_stiffness = DeclareAxes("static", "static K_s", "N/m", Better::kNeither);
@@ -46,8 +44,8 @@ struct HandLoadMetrics : MetricTable {
   AxisMetrics spec = DeclareAxes("spec", "specified", "N/m", Better::kNeither);
   AxisMetrics measured_over_spec =
       DeclareAxes("measured_over_spec", "measured/specified", "", Better::kNeither);
-  MetricHandle action_loop_radius = Declare(
-      "action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
+  MetricHandle action_loop_radius =
+      Declare("action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
   MetricHandle sway = Declare("sway", "sway of the unpushed hand", "m", Better::kLower);
 };
 const HandLoadMetrics& HandLoad();
@@ -55,16 +53,14 @@ const HandLoadMetrics& HandLoad();
 /// `budget`: moments are control steps of stepping in place.
 struct BudgetMetrics : MetricTable {
   BudgetMetrics() : MetricTable("budget") {}
-  MetricHandle form_violations_one_step = Declare(
-      "form_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
-  MetricHandle form_moments_one_step = Declare("form_moments_one_step",
-                                               "moments with one of 64 directions over, K₁",
-                                               "%",
-                                               Better::kLower);
-  MetricHandle worst_moments_one_step = Declare(
-      "worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
-  MetricHandle worst_moments_static = Declare(
-      "worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
+  MetricHandle form_violations_one_step =
+      Declare("form_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
+  MetricHandle form_moments_one_step = Declare(
+      "form_moments_one_step", "moments with one of 64 directions over, K₁", "%", Better::kLower);
+  MetricHandle worst_moments_one_step =
+      Declare("worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
+  MetricHandle worst_moments_static =
+      Declare("worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
   MetricHandle disc_violations =
       Declare("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
   MetricHandle sound_share =
@@ -102,17 +98,14 @@ struct EpisodeMetrics : MetricTable {
   Motion upper = DeclareMotion("_upper", ", arms");
   MetricHandle velocity_error =
       Declare("velocity_error", "velocity error, RMS", "m/s", Better::kLower);
-  MetricHandle gait_error =
-      Declare("gait_error", "over a gait cycle, RMS", "m/s", Better::kLower);
+  MetricHandle gait_error = Declare("gait_error", "over a gait cycle, RMS", "m/s", Better::kLower);
   MetricHandle arm_error = Declare("arm_error", "arm error, RMS", "rad", Better::kLower);
   MetricHandle saturation = Declare("saturation", "torque at its limit", "%", Better::kLower);
 
-  MetricHandle disc_within =
-      Declare("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
+  MetricHandle disc_within = Declare("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
   MetricHandle paper_within =
       Declare("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);
-  MetricHandle disc_median =
-      Declare("disc_median", "σ median, (S7c) on K_s", "", Better::kLower);
+  MetricHandle disc_median = Declare("disc_median", "σ median, (S7c) on K_s", "", Better::kLower);
   MetricHandle disc_p95 = Declare("disc_p95", "σ p95, (S7c) on K_s", "", Better::kLower);
   /// 99th percentiles over the moments of some contact modes.
   struct Support {
@@ -153,8 +146,7 @@ const HandImpactMetrics& HandImpact();
 struct FoamStepMetrics : MetricTable {
   FoamStepMetrics() : MetricTable("foam-step") {}
   MetricHandle gyro_rms = Declare("gyro_rms", "gyroscope RMS", "rad/s", Better::kLower);
-  MetricHandle gyro_p95_p5 =
-      Declare("gyro_p95_p5", "gyroscope P95−P5", "rad/s", Better::kLower);
+  MetricHandle gyro_p95_p5 = Declare("gyro_p95_p5", "gyroscope P95−P5", "rad/s", Better::kLower);
   MetricHandle acc_rms = Declare("acc_rms", "accelerometer x, y RMS", "m/s²", Better::kLower);
   MetricHandle acc_p95_p5 =
       Declare("acc_p95_p5", "accelerometer x, y P95−P5", "m/s²", Better::kLower);

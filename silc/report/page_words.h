@@ -12,7 +12,7 @@
 /// Small pieces the report's page is made of.
 namespace silc {
 
-inline const RowKey kBaseline{Name(Method::kBaseline), ""}, kScalar{Name(Method::kScalarLcp), ""};
+inline const RowKey kBaseline{Name(Method::kBaseline), ""};
 inline constexpr const char* kNotTrained = "not trained yet";
 
 std::string Chip(Verdict verdict);

@@ -11,7 +11,7 @@
 
 namespace silc {
 
-std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
+std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper& paper) {
   namespace fs = std::filesystem;
   const fs::path seeds = fs::path(folder) / "seeds";
   const std::string index = (seeds / "index.yaml").string();
@@ -30,6 +30,13 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
     const std::string file = (seeds / node["file"].AsString()).string();
     if (!fs::is_regular_file(file)) node["file"].Fail(file + ": no such file");
     one.result = FromJson(ReadFile(file), file);
+    for (const PaperMeasure& measure : paper.measures) {
+      if (measure.metric->experiment != one.result.experiment || one.result.Find(measure.metric))
+        continue;
+      node["file"].Fail(file + ": has no metric '" + measure.metric->name + "', which " +
+                        measure.where + " has\n  Write it again with silc eval " +
+                        one.result.experiment + " --json.");
+    }
     if (!policies.insert(one.result.experiment + one.result.policy_hash).second) {
       node["file"].Fail("a result of the same policy is there already");
     }
