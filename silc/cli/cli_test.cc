@@ -178,6 +178,18 @@ TEST_F(Cli, EvalWritesTheSameResultTwice) {
   for (const char* name : {"e1.json", "e2.json", "e.svg"}) fs::remove(Path(name));
 }
 
+// The names that --json writes, with what they mean.
+TEST_F(Cli, EvalHelpListsWhatIsMeasured) {
+  const Outcome outcome = Silc("eval walk --help");
+  ASSERT_EQ(outcome.code, 0);
+  const auto at = outcome.text.find("action_jitter ");
+  ASSERT_NE(at, std::string::npos) << outcome.text;
+  const std::string line = outcome.text.substr(at, outcome.text.find('\n', at) - at);
+  EXPECT_NE(line.find("action jitter"), std::string::npos) << line;
+  EXPECT_NE(line.find("1/s³"), std::string::npos) << line;
+  EXPECT_NE(line.find("lower"), std::string::npos) << line;
+}
+
 TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   const auto expect = [](const std::string& arguments, const std::string& message) {
     const Outcome outcome = Silc("eval " + arguments);
@@ -189,6 +201,9 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   expect("hand-load" + policy + " --layout falcon", "575");
   expect("hand-load" + policy + " --mode complaince", "did you mean compliance?");
   expect("hand-load" + policy + " --layout falcon holosoma", "one, or one each");
+  expect("com-impulse" + policy + " --seeds 1,1,1", "1 is there twice");
+  expect("frequency" + policy + " --points hand_w", "there is no point 'hand_w'");
+  expect("frequency" + policy + " --frequencies 1,25", "25 Hz is outside (0, 25)");
 }
 
 // Without --mode a policy is held against the budget it was trained under, and so is what stands

@@ -14,6 +14,7 @@
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
 #include "silc/observe/load_policy.h"
 
@@ -45,22 +46,18 @@ std::string MetricTable(const std::vector<ExperimentResult>& results,
   for (const std::string& name : names) columns.push_back({name, "[95 %]"});
   Table table(columns);
   // every metric any of them has, in order
-  std::vector<std::string> order;
+  std::vector<MetricHandle> order;
   for (const ExperimentResult& r : results) {
     for (const Metric& metric : r.metrics) {
-      if (std::find(order.begin(), order.end(), metric.name) == order.end()) {
-        order.push_back(metric.name);
+      if (std::find(order.begin(), order.end(), metric.what) == order.end()) {
+        order.push_back(metric.what);
       }
     }
   }
-  for (const std::string& name : order) {
-    std::vector<std::string> cells(2);
+  for (const MetricHandle what : order) {
+    std::vector<std::string> cells = {what->label, what->unit};
     for (const ExperimentResult& r : results) {
-      const Metric* metric = r.Find(name);
-      if (metric != nullptr) {
-        cells[0] = metric->label;
-        cells[1] = metric->unit;
-      }
+      const Metric* metric = r.Find(what);
       cells.push_back(metric != nullptr ? WithInterval(*metric) : "");
     }
     table.Row(cells);
@@ -73,17 +70,12 @@ std::string PolicyTable(const Experiment& experiment,
                         const std::vector<ExperimentResult>& results,
                         const std::vector<std::string>& names) {
   std::vector<TableColumn> columns = {{"policy", "", Align::kToLeft}};
-  for (const std::string& name : experiment.headline) {
-    const Metric* known = nullptr;
-    for (const ExperimentResult& r : results) known = known != nullptr ? known : r.Find(name);
-    columns.push_back(
-        {known != nullptr ? known->label : name, known != nullptr ? known->unit : ""});
-  }
+  for (const MetricHandle what : experiment.headline) columns.push_back({what->label, what->unit});
   Table table(columns);
   for (std::size_t k = 0; k < results.size(); ++k) {
     std::vector<std::string> cells = {names[k]};
-    for (const std::string& name : experiment.headline) {
-      cells.push_back(FormatNumber(results[k].Value(name)));
+    for (const MetricHandle what : experiment.headline) {
+      cells.push_back(FormatNumber(results[k].Value(what)));
     }
     table.Row(cells);
   }
@@ -141,6 +133,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.layouts.size(),
                                   args.policies.size()));
   }
+  CheckSeeds(options.seeds);
   if (!args.mode.empty()) ReadBudget(args.mode);  // a wrong name is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;
@@ -184,9 +177,21 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   if (!args.plot.empty()) {
     std::vector<const ExperimentResult*> shown;
     for (const ExperimentResult& result : results) shown.push_back(&result);
-    WriteFileAtomically(args.plot, RenderSvg(FigureOf(shown, names, PlotsApart(experiment.name))));
+    WriteFileAtomically(args.plot, RenderSvg(FigureOf(shown, names, experiment.plots_apart)));
     fmt::print("wrote {}\n", args.plot);
   }
+}
+
+// What the experiment measures, for its --help: the names that --json writes.
+std::string MetricList(const Experiment& experiment) {
+  Table table({{"metric", "", Align::kToLeft},
+               {"meaning", "", Align::kToLeft},
+               {"unit", "", Align::kToLeft},
+               {"better", "", Align::kToLeft}});
+  for (const MetricHandle what : experiment.metrics.All()) {
+    table.Row({what->name, what->label, what->unit, Describe(what->better)});
+  }
+  return "Measures (docs/experiments.md):\n" + table.Render();
 }
 
 void AddExperiment(CLI::App* eval, const Experiment& experiment) {
@@ -213,7 +218,8 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
       ->delimiter(',')
       ->excludes(seed);
   verb->add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
-  const bool episodes = experiment.name == "walk" || experiment.name == "stand";
+  const bool episodes =
+      &experiment.metrics == &metric::Walk() || &experiment.metrics == &metric::Stand();
   if (episodes) {
     verb->add_option(
             "--force-scale", options.force_scale, "of hand forces, 1: the task's full size")
@@ -222,6 +228,18 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
     verb->add_option("--observe-every", options.observe_every, "control steps; 0: no stiffness")
         ->check(CLI::Range(0, 100000))
         ->capture_default_str();
+  }
+  if (&experiment.metrics == &metric::Budget()) {
+    verb->add_option("--seconds", options.seconds, "s of stepping observed per trial")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+  }
+  if (&experiment.metrics == &metric::Frequency()) {
+    verb->add_option("--frequencies", options.frequencies, "Hz of the shaker [14 from 0.5 to 24]")
+        ->delimiter(',')
+        ->check(CLI::Range(0.05, 1000.0));
+    verb->add_option("--points", options.points, "hand_x, hand_y, hand_z, com_x, com_y [all]")
+        ->delimiter(',');
   }
   if (experiment.observes_budget) {
     CLI::Option* hold = verb->add_flag(
@@ -232,6 +250,7 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
   }
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
+  verb->footer([&experiment] { return MetricList(experiment); });
   verb->callback([args, seed, &experiment] {
     if (seed->count() > 0) args->options.seeds = {args->seed};
     Run(experiment, *args);

@@ -2,12 +2,14 @@
 #include "silc/report/run_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "silc/base/shell.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/eval/experiment.h"
@@ -59,14 +61,18 @@ void AddReport(CLI::App* app) {
       ->capture_default_str();
   verb->add_option("--threads", options->threads = 0, "0: all")->check(CLI::Range(0, 1024));
   verb->callback([options] {
-    std::string command = "silc report --policies " + options->policies + " --out " + options->out;
-    if (options->quick) command += " --quick";
+    std::vector<std::string> command = {
+        "silc", "report", "--policies", options->policies, "--out", options->out};
+    if (options->quick) command.emplace_back("--quick");
     if (!options->experiments.empty()) {
-      command += " --experiments ";
-      for (const std::string& name : options->experiments)
-        command += (&name == options->experiments.data() ? "" : ",") + name;
+      command.emplace_back("--experiments");
+      command.push_back(fmt::format("{}", fmt::join(options->experiments, ",")));
     }
-    options->command = command;
+    if (options->seeds != ReportOptions().seeds) {
+      command.emplace_back("--seeds");
+      command.push_back(fmt::format("{}", fmt::join(options->seeds, ",")));
+    }
+    options->command = ShellCommand(command);
     Run(*options);
   });
 }

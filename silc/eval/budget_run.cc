@@ -9,6 +9,7 @@
 #include "silc/base/error.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/bootstrap.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 #include "silc/robot/kinematics.h"
@@ -19,8 +20,6 @@
 namespace silc {
 namespace {
 
-constexpr double kSeconds = 10;  // [s] observed, after the gait has settled
-constexpr double kQuickSeconds = 2;
 constexpr double kWarmUp = 2;    // [s] of stepping before
 constexpr int kDirections = 64;  // random unit vectors per control step
 const char kFormPanel[] = "K₁, worst of 64 random directions";
@@ -96,8 +95,7 @@ Trial RunTrial(const RobotModel& robot,
   BodyJacobians body;
   ContactModeTracker tracker = MakeContactTracker(robot);
 
-  const double seconds = options.quick ? kQuickSeconds : kSeconds;
-  const int steps = static_cast<int>(std::lround((kWarmUp + seconds) / loop.period()));
+  const int steps = static_cast<int>(std::lround((kWarmUp + options.seconds) / loop.period()));
   for (int step = 0; step < steps; ++step) {
     loop.TrackContacts(&tracker);
     if (arms) loop.SetReference(arms->Next(loop.period()));
@@ -140,12 +138,8 @@ Trial RunTrial(const RobotModel& robot,
 
 // p-quantile with infinities, of the samples of some trials; the bootstrap's units are trials.
 template <class Value, class Filter>
-Metric QuantileMetric(const std::string& name,
-                      const std::string& label,
-                      const std::vector<Trial>& trials,
-                      double p,
-                      Value value,
-                      Filter filter) {
+Metric QuantileMetric(
+    MetricHandle what, const std::vector<Trial>& trials, double p, Value value, Filter filter) {
   const auto of = [&](std::span<const int> index) {
     std::vector<double> values;
     for (const int i : index) {
@@ -160,7 +154,7 @@ Metric QuantileMetric(const std::string& name,
   };
   std::vector<int> all;
   for (std::size_t i = 0; i < trials.size(); ++i) all.push_back(static_cast<int>(i));
-  Metric metric{name, label, ""};
+  Metric metric{what};
   metric.value = of(all);
   for (const Trial& t : trials) {
     for (const Sample& s : t.samples) metric.n += filter(s) ? 1 : 0;
@@ -200,6 +194,7 @@ ExperimentResult RunBudget(const Policy& policy,
                          k == 0 ? options.watch : nullptr);
   });
 
+  const metric::BudgetMetrics& declared = metric::Budget();
   const std::vector<LoopStatus> ends = EndsOf(trials);
   const auto trial_share = [&](auto count, auto total) {
     std::vector<double> shares;
@@ -216,69 +211,46 @@ ExperimentResult RunBudget(const Policy& policy,
   const auto one = [](const Sample&) { return 1; };
   const auto any = [](const Sample&) { return true; };
   result.metrics = {
-      MeanMetric("form_violations_one_step",
-                 "random directions over budget, K₁",
-                 "%",
+      MeanMetric(declared.form_violations_one_step,
                  trial_share([](const Sample& s) { return s.one_step.violations; },
                              [](const Sample& s) { return s.one_step.samples; })),
-      MeanMetric("form_moments_one_step",
-                 "moments with one of 64 directions over, K₁",
-                 "%",
+      MeanMetric(declared.form_moments_one_step,
                  trial_share([](const Sample& s) { return s.one_step.violations > 0; }, one)),
-      MeanMetric("worst_moments_one_step",
-                 "moments with a direction over, K₁",
-                 "%",
+      MeanMetric(declared.worst_moments_one_step,
                  trial_share([](const Sample& s) { return !(s.worst_one_step <= 1); }, one)),
-      MeanMetric("worst_moments_static",
-                 "moments with a direction over, K_s",
-                 "%",
+      MeanMetric(declared.worst_moments_static,
                  trial_share([](const Sample& s) { return !(s.worst_static <= 1); }, one)),
-      MeanMetric("disc_violations",
-                 "moments with σ > 1, (S7c) on K_s",
-                 "%",
+      MeanMetric(declared.disc_violations,
                  trial_share([](const Sample& s) { return !(s.disc <= 1); }, one)),
-      MeanMetric("sound_share",
-                 "moments with a static stiffness",
-                 "%",
-                 trial_share([](const Sample& s) { return s.sound; }, one))};
-  const auto quantiles = [&](const std::string& suffix, const std::string& where, auto filter) {
-    const auto add = [&](const std::string& name, const std::string& label, auto value) {
-      result.metrics.push_back(
-          QuantileMetric(name + suffix, label + where, trials, 0.99, value, filter));
+      MeanMetric(declared.sound_share, trial_share([](const Sample& s) { return s.sound; }, one))};
+  using Declared = metric::BudgetMetrics;
+  const auto quantiles = [&](const Declared::Quantiles& into, auto filter) {
+    const auto add = [&](MetricHandle what, auto value) {
+      result.metrics.push_back(QuantileMetric(what, trials, 0.99, value, filter));
     };
-    add("worst_one_step_p99", "worst eigenvalue p99, K₁", [](const Sample& s) {
-      return s.worst_one_step;
-    });
-    add("worst_static_p99", "worst eigenvalue p99, K_s", [](const Sample& s) {
-      return s.worst_static;
-    });
-    add("sigma_paper_p99", "σ p99, (S7a) on K₁", [](const Sample& s) { return s.sigma_paper; });
-    add("disc_p99", "σ p99, (S7c) on K_s", [](const Sample& s) { return s.disc; });
+    add(into.worst_one_step_p99, [](const Sample& s) { return s.worst_one_step; });
+    add(into.worst_static_p99, [](const Sample& s) { return s.worst_static; });
+    add(into.sigma_paper_p99, [](const Sample& s) { return s.sigma_paper; });
+    add(into.disc_p99, [](const Sample& s) { return s.disc; });
   };
-  quantiles("", "", any);
+  quantiles(declared.all, any);
   struct Group {
-    const char *suffix, *where;
+    const Declared::InMode& into;
     bool (*in)(ContactMode);
   };
   const Group groups[] = {
-      {"_double",
-       ", double support",
-       [](ContactMode m) { return m == ContactMode::kDoubleSupport; }},
-      {"_single",
-       ", single support",
+      {declared.double_support, [](ContactMode m) { return m == ContactMode::kDoubleSupport; }},
+      {declared.single_support,
        [](ContactMode m) {
          return m == ContactMode::kLeftSupport || m == ContactMode::kRightSupport;
        }},
-      {"_flight", ", flight", [](ContactMode m) { return m == ContactMode::kFlight; }}};
+      {declared.flight, [](ContactMode m) { return m == ContactMode::kFlight; }}};
   for (const Group& group : groups) {
     const auto in = [&](const Sample& s) { return group.in(s.mode); };
-    result.metrics.push_back(MeanMetric(std::string("moments") + group.suffix,
-                                        std::string("moments") + group.where,
-                                        "%",
-                                        trial_share(in, one)));
-    if (result.metrics.back().value > 0) quantiles(group.suffix, group.where, in);
+    result.metrics.push_back(MeanMetric(group.into.moments, trial_share(in, one)));
+    if (result.metrics.back().value > 0) quantiles(group.into.quantiles, in);
   }
-  AddSurvival(ends, &result);
+  AddSurvival(declared, ends, &result);
 
   // curves of the first trial
   const char kTime[] = "time [s]";
@@ -309,7 +281,7 @@ ExperimentResult RunBudget(const Policy& policy,
               "budget",
               kTime,
               "worst eigenvalue [1]",
-              {0, options.quick ? kQuickSeconds : kSeconds},
+              {0, options.seconds},
               {1, 1},
               Curve::Style::kDashed};
   limit.shared = limit.log_y = true;
@@ -326,13 +298,13 @@ ExperimentResult RunBudget(const Policy& policy,
       result.spans.push_back({kWorstPanel, label, s.time, next});
     }
   }
-  result.settings = {{"observed",
-                      fmt::format("{:g} s of stepping in place per trial, every control step",
-                                  options.quick ? kQuickSeconds : kSeconds)},
-                     {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
-                     {"random directions", std::to_string(kDirections) + " per control step"},
-                     {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
-                     {"trials per seed", std::to_string(options.episodes)}};
+  result.settings = {
+      {"observed",
+       fmt::format("{:g} s of stepping in place per trial, every control step", options.seconds)},
+      {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
+      {"random directions", std::to_string(kDirections) + " per control step"},
+      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
+      {"trials per seed", std::to_string(options.episodes)}};
   return result;
 }
 

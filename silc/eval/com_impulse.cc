@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/metrics.h"
 #include "silc/eval/trial.h"
@@ -93,23 +94,23 @@ ExperimentResult RunComImpulse(const Policy& policy,
     trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
+  const metric::ComImpulseMetrics& declared = metric::ComImpulse();
   ExperimentResult result;
   const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {
-      MeanMetric("peak_excursion", "peak excursion, −x", "m", samples(&Trial::peak)),
-      MeanMetric("peak_time", "time of the peak", "s", samples(&Trial::peak_time)),
-      MeanMetric("overshoot", "overshoot, +x", "m", samples(&Trial::overshoot)),
-      MeanMetric("residual_offset", "offset 5–6 s after", "m", samples(&Trial::residual)),
-      MedianMetric("settling_time", "settling to 5 %", "s", samples(&Trial::settling))};
+  result.metrics = {MeanMetric(declared.peak_excursion, samples(&Trial::peak)),
+                    MeanMetric(declared.peak_time, samples(&Trial::peak_time)),
+                    MeanMetric(declared.overshoot, samples(&Trial::overshoot)),
+                    MeanMetric(declared.residual_offset, samples(&Trial::residual)),
+                    MedianMetric(declared.settling_time, samples(&Trial::settling))};
   int stepped = 0, lasted = 0;
   const std::vector<LoopStatus> ends = EndsOf(trials);
   for (const Trial& t : trials) {
     lasted += t.end == LoopStatus::kRunning;
     stepped += t.end == LoopStatus::kRunning && t.stepped;
   }
-  result.metrics.push_back(ShareMetric("stepped", "a foot left the floor", stepped, lasted));
+  result.metrics.push_back(ShareMetric(declared.stepped, stepped, lasted));
   const Trial& shown = trials[FirstLasting(ends)];
-  AddSurvival(ends, &result);
+  AddSurvival(declared, ends, &result);
   result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},
                      {"duration", fmt::format("{:g} s", kDuration)},
                      {"trials per seed", std::to_string(options.episodes)}};

@@ -2,12 +2,15 @@
 #include "silc/eval/experiment.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
 #include "silc/base/sha256.h"
 #include "silc/eval/bootstrap.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 
 namespace silc {
@@ -46,9 +49,9 @@ std::vector<double> ToNumbers(const Json& json) {
 const std::vector<std::string> kStyles = {"solid", "dashed", "dotted", "points"};
 
 Json MetricJson(const Metric& metric) {
-  Json json = {{"name", metric.name},
-               {"label", metric.label},
-               {"unit", metric.unit},
+  Json json = {{"name", metric.what->name},
+               {"label", metric.what->label},
+               {"unit", metric.what->unit},
                {"value", Number(metric.value)},
                {"ci95", {Number(metric.low), Number(metric.high)}},
                {"n", metric.n}};
@@ -56,11 +59,19 @@ Json MetricJson(const Metric& metric) {
   return json;
 }
 
-Metric ToMetric(const Json& json) {
-  Metric metric;
-  metric.name = json.at("name").get<std::string>();
-  metric.label = json.at("label").get<std::string>();
-  metric.unit = json.at("unit").get<std::string>();
+Metric ToMetric(const Json& json, const MetricTable& declared) {
+  const std::string name = json.at("name").get<std::string>();
+  const std::optional<MetricHandle> what = declared.Find(name);
+  if (!what) {
+    throw ConfigError("'" + name + "' is no metric of " + declared.experiment() +
+                      DidYouMean(name, declared.Names()));
+  }
+  const std::string unit = json.at("unit").get<std::string>();
+  if (unit != (*what)->unit) {
+    throw ConfigError("metric '" + name + "' of " + declared.experiment() + " is in [" +
+                      (*what)->unit + "] and not in [" + unit + "]");
+  }
+  Metric metric{*what};
   metric.value = ToNumber(json.at("value"));
   metric.low = ToNumber(json.at("ci95").at(0));
   metric.high = ToNumber(json.at("ci95").at(1));
@@ -102,15 +113,15 @@ Curve ToCurve(const Json& json) {
 
 }  // namespace
 
-const Metric* ExperimentResult::Find(const std::string& name) const {
+const Metric* ExperimentResult::Find(MetricHandle what) const {
   for (const Metric& metric : metrics) {
-    if (metric.name == name) return &metric;
+    if (metric.what == what) return &metric;
   }
   return nullptr;
 }
 
-double ExperimentResult::Value(const std::string& name) const {
-  const Metric* metric = Find(name);
+double ExperimentResult::Value(MetricHandle what) const {
+  const Metric* metric = Find(what);
   return metric != nullptr ? metric->value : kNan;
 }
 
@@ -155,7 +166,13 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
     r.trials = json.at("trials").get<int>();
     r.falls = json.at("falls").get<int>();
     r.notes = json.at("notes").get<std::vector<std::string>>();
-    for (const Json& metric : json.at("metrics")) r.metrics.push_back(ToMetric(metric));
+    const MetricTable& declared = FindExperiment(r.experiment).metrics;
+    for (const Json& metric : json.at("metrics")) {
+      r.metrics.push_back(ToMetric(metric, declared));
+      if (r.Find(r.metrics.back().what) != &r.metrics.back()) {
+        throw ConfigError("metric '" + r.metrics.back().what->name + "' is there twice");
+      }
+    }
     for (const Json& curve : json.at("curves")) r.curves.push_back(ToCurve(curve));
     for (const Json& span : json.at("spans")) {
       r.spans.push_back({span.at("panel").get<std::string>(),
@@ -164,85 +181,126 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
                          ToNumber(span.at("x1"))});
     }
     return r;
+  } catch (const ConfigError& error) {  // what silc does not know, in its own words
+    throw ConfigError(place + ": " + error.what());
   } catch (const std::exception& error) {
     throw ConfigError(place + ": is no result of silc eval: " + error.what());
   }
 }
 
 const std::vector<Experiment>& Experiments() {
+  const metric::ComImpulseMetrics& com_impulse = metric::ComImpulse();
+  const metric::HandLoadMetrics& hand_load = metric::HandLoad();
+  const metric::BudgetMetrics& budget = metric::Budget();
+  const metric::EpisodeMetrics &walk = metric::Walk(), &stand = metric::Stand();
+  const metric::HandImpactMetrics& hand_impact = metric::HandImpact();
+  const metric::FoamStepMetrics& foam_step = metric::FoamStep();
+  const metric::FrequencyMetrics& frequency = metric::Frequency();
   static const std::vector<Experiment> experiments = {
-      {"com-impulse",
-       "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
-       "Fig. com_impact",
-       10,
-       "trials",
-       {"survival", "peak_excursion", "residual_offset", "settling_time"},
-       RunComImpulse},
-      {"hand-load",
-       "standing, −40 N on the left hand, and ramps along three axes: stiffness against its spec",
-       "Fig. left_hand",
-       3,
-       "trials",
-       {"survival", "step_stiffness_z", "measured_z", "static_gravity_z", "one_step_z"},
-       RunHandLoad},
-      {"budget",
-       "stepping with moving arms: the quadratic form and its worst direction against the budget",
-       "Fig. kq_budget",
-       3,
-       "trials",
-       {"survival",
-        "form_violations_one_step",
-        "worst_one_step_p99",
-        "worst_static_p99",
-        "disc_p99",
-        "sound_share"},
-       RunBudget,
-       true},
-      {"walk",
-       "random commands and arm motions, one episode of 20 s each: jitter, energy, tracking",
-       "Table II",
-       1024,
-       "robots",
-       {"survival",
-        "action_jitter",
-        "velocity_jitter",
-        "torque_jitter",
-        "power",
-        "velocity_error",
-        "gait_error",
-        "arm_error",
-        "disc_within"},
-       RunWalk,
-       true},
-      {"stand",
-       "20 s through pushes of 50 N for 0.1 s from all sides",
-       "",
-       100,
-       "robots",
-       {"survival", "arm_error", "disc_within", "disc_median", "disc_p95"},
-       RunStand,
-       true},
-      {"hand-impact",
-       "standing, 2.5 kg on a 0.3 m rope dropped from the right hand: settling, 5–100 Hz",
-       "Table III",
-       10,
-       "trials",
-       {"survival", "settling_time_z", "band_power_z", "peak_excursion_z"},
-       RunHandImpact},
-      {"foam-step",
-       "stepping with the left foot on 30 mm of foam: gyroscope and accelerometer",
-       "Table IV",
-       10,
-       "trials",
-       {"survival", "gyro_rms", "gyro_p95_p5", "acc_rms", "acc_p95_p5"},
-       RunFoamStep},
-      {"frequency",
-       "standing, a shaker at the left hand and the centre of mass, 0.5 to 24 Hz, against (S4)",
-       "",
-       1,
-       "trials",
-       {"survival", "hand_z_error", "com_x_error", "hand_z_stiffness_1hz", "hand_z_damping_3hz"},
-       RunFrequency},
+      {.name = com_impulse.experiment(),
+       .what = "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
+       .paper = "Fig. com_impact",
+       .episodes = 10,
+       .unit = "trials",
+       .metrics = com_impulse,
+       .headline = {com_impulse.survival,
+                    com_impulse.peak_excursion,
+                    com_impulse.residual_offset,
+                    com_impulse.settling_time},
+       .run = RunComImpulse},
+      {.name = hand_load.experiment(),
+       .what = "standing, −40 N on the left hand, and ramps along three axes: stiffness against "
+               "its spec",
+       .paper = "Fig. left_hand",
+       .episodes = 3,
+       .unit = "trials",
+       .metrics = hand_load,
+       .headline = {hand_load.survival,
+                    hand_load.step_stiffness_z,
+                    hand_load.measured.z,
+                    hand_load.static_gravity.z,
+                    hand_load.one_step.z},
+       .run = RunHandLoad},
+      {.name = budget.experiment(),
+       .what = "stepping with moving arms: the quadratic form and its worst direction against the "
+               "budget",
+       .paper = "Fig. kq_budget",
+       .episodes = 3,
+       .unit = "trials",
+       .metrics = budget,
+       .headline = {budget.survival,
+                    budget.form_violations_one_step,
+                    budget.all.worst_one_step_p99,
+                    budget.all.worst_static_p99,
+                    budget.all.disc_p99,
+                    budget.sound_share},
+       .run = RunBudget,
+       .observes_budget = true,
+       .plots_apart = true},
+      {.name = walk.experiment(),
+       .what =
+           "random commands and arm motions, one episode of 20 s each: jitter, energy, tracking",
+       .paper = "Table II",
+       .episodes = 1024,
+       .unit = "robots",
+       .metrics = walk,
+       .headline = {walk.survival,
+                    walk.motion.action_jitter,
+                    walk.motion.velocity_jitter,
+                    walk.motion.torque_jitter,
+                    walk.motion.power,
+                    walk.velocity_error,
+                    walk.gait_error,
+                    walk.arm_error,
+                    walk.disc_within},
+       .run = RunWalk,
+       .observes_budget = true},
+      {.name = stand.experiment(),
+       .what = "20 s through pushes of 50 N for 0.1 s from all sides",
+       .paper = "",
+       .episodes = 100,
+       .unit = "robots",
+       .metrics = stand,
+       .headline =
+           {stand.survival, stand.arm_error, stand.disc_within, stand.disc_median, stand.disc_p95},
+       .run = RunStand,
+       .observes_budget = true},
+      {.name = hand_impact.experiment(),
+       .what = "standing, 2.5 kg on a 0.3 m rope dropped from the right hand: settling, 5–100 Hz",
+       .paper = "Table III",
+       .episodes = 10,
+       .unit = "trials",
+       .metrics = hand_impact,
+       .headline = {hand_impact.survival,
+                    hand_impact.settling_time_z,
+                    hand_impact.band_power_z,
+                    hand_impact.peak_excursion_z},
+       .run = RunHandImpact},
+      {.name = foam_step.experiment(),
+       .what = "stepping with the left foot on 30 mm of foam: gyroscope and accelerometer",
+       .paper = "Table IV",
+       .episodes = 10,
+       .unit = "trials",
+       .metrics = foam_step,
+       .headline = {foam_step.survival,
+                    foam_step.gyro_rms,
+                    foam_step.gyro_p95_p5,
+                    foam_step.acc_rms,
+                    foam_step.acc_p95_p5},
+       .run = RunFoamStep},
+      {.name = frequency.experiment(),
+       .what = "standing, a shaker at the left hand and the centre of mass, 0.5 to 24 Hz, against "
+               "(S4)",
+       .paper = "",
+       .episodes = 1,
+       .unit = "trials",
+       .metrics = frequency,
+       .headline = {frequency.survival,
+                    frequency.hand_z.error,
+                    frequency.com_x.error,
+                    frequency.hand_z.at_1hz.stiffness,
+                    frequency.hand_z.at_3hz.damping},
+       .run = RunFrequency},
   };
   return experiments;
 }
@@ -256,6 +314,18 @@ const Experiment& FindExperiment(const std::string& name) {
   throw ConfigError("there is no experiment '" + name + "'" + DidYouMean(name, names));
 }
 
+void CheckSeeds(const std::vector<std::uint64_t>& seeds) {
+  if (seeds.empty()) throw ConfigError("--seeds: an experiment needs at least one");
+  std::set<std::uint64_t> seen;
+  for (const std::uint64_t seed : seeds) {
+    if (!seen.insert(seed).second) {
+      throw ConfigError("--seeds: " + std::to_string(seed) +
+                        " is there twice\n  The same seed gives the same episodes again, not more "
+                        "of them; name each once, or raise --episodes.");
+    }
+  }
+}
+
 std::string ContentHash(const std::string& path) { return Sha256(ReadFile(path)); }
 
 ExperimentResult RunExperiment(const Experiment& experiment,
@@ -265,7 +335,7 @@ ExperimentResult RunExperiment(const Experiment& experiment,
                                const Progress& progress) {
   ExperimentOptions filled = options;
   if (filled.episodes <= 0) filled.episodes = experiment.episodes;
-  if (filled.seeds.empty()) throw ConfigError("seeds: an experiment needs at least one");
+  CheckSeeds(filled.seeds);
   ExperimentResult result = experiment.run(policy, filled, progress);
   result.experiment = experiment.name;
   result.policy = policy_path;
@@ -278,9 +348,8 @@ ExperimentResult RunExperiment(const Experiment& experiment,
 }
 
 Metric PoolMetrics(const std::vector<const Metric*>& metrics, std::uint64_t seed) {
-  Metric pooled;
-  if (metrics.empty()) return pooled;
-  pooled = *metrics.front();
+  SILC_CHECK(!metrics.empty());
+  Metric pooled = *metrics.front();
   pooled.samples.clear();
   pooled.value = 0;
   pooled.n = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "silc/eval/metric_table.h"
 #include "silc/observe/run.h"
 #include "silc/policy/policy.h"
 
@@ -17,9 +18,7 @@ namespace silc {
 /// One number of an experiment, with what it takes to judge it. Not finite where the experiment
 /// could not give it (the robot fell); the result's notes then say why.
 struct Metric {
-  std::string name;   // "action_jitter": unique within a result, stable over versions
-  std::string label;  // "action jitter": for tables
-  std::string unit;   // "1/s³"; "" for none
+  MetricHandle what;  // name, label, unit: as its experiment declares them; once within a result
   double value = std::numeric_limits<double>::quiet_NaN();
   /// 95 % bootstrap confidence interval over episodes or trials (bootstrap.h); NaN when there are
   /// fewer than two.
@@ -64,15 +63,17 @@ struct ExperimentResult {
   std::vector<std::string> notes;  // sentences a reader must know: "the robot fell in 3 of 20"
   int trials = 0, falls = 0;       // robots or runs started, and those that fell or diverged
 
-  /// Null when there is none of that name.
-  const Metric* Find(const std::string& name) const;
-  double Value(const std::string& name) const;  ///< NaN when there is none
+  /// Null when the experiment did not give it.
+  const Metric* Find(MetricHandle what) const;
+  double Value(MetricHandle what) const;  ///< NaN likewise
 };
 
 /// JSON text with every field above; numbers that are not finite are null, "inf" or "-inf".
 /// FromJson(ToJson(r)) is r, bit for bit. `indent` < 0: one line.
 std::string ToJson(const ExperimentResult& result, int indent = -1);
-/// Throws ConfigError with `place` for what is no such text.
+/// Throws ConfigError with `place` for what is no such text, for a metric the experiment does not
+/// declare (naming the nearest that it does) and for one in another unit. Labels are the
+/// declarations'.
 ExperimentResult FromJson(const std::string& text, const std::string& place);
 
 struct ExperimentOptions {
@@ -86,9 +87,11 @@ struct ExperimentOptions {
   int observe_every = 50;     // control steps between observations of the stiffness; 0: none
   bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
 
-  /// A rougher, shorter version of experiments that take long (`frequency`: two points,
-  /// three frequencies; `budget`: 2 s): for a first look and for tests.
-  bool quick = false;
+  // budget alone
+  double seconds = 10;  // [s] of stepping observed per trial, once the gait has settled
+  // frequency alone
+  std::vector<double> frequencies;  // [Hz] of the shaker; empty: 14 from 0.5 to 24
+  std::vector<std::string> points;  // where it acts, FrequencyMetrics' names; empty: all five
 
   /// Called after every control step of the first trial of the first seed, with the scene as it
   /// stands: for pictures. Called by every experiment but `walk` and `stand`.
@@ -101,23 +104,31 @@ using ExperimentFunction =
     std::function<ExperimentResult(const Policy&, const ExperimentOptions&, const Progress&)>;
 
 struct Experiment {
-  std::string name;   // "hand-load"
-  std::string what;   // one line
-  std::string paper;  // "Table II", "Fig. left_hand"; "" for ours
-  int episodes = 1;   // default of ExperimentOptions::episodes
-  std::string unit;   // what an episode is: "robots", "trials"
+  std::string name;            // "hand-load"
+  std::string what;            // one line
+  std::string paper;           // "Table II", "Fig. left_hand"; "" for ours
+  int episodes = 1;            // default of ExperimentOptions::episodes
+  std::string unit;            // what an episode is: "robots", "trials"
+  const MetricTable& metrics;  // all it may give
   /// The metrics a table of one line per policy shows.
-  std::vector<std::string> headline;
+  std::vector<MetricHandle> headline;
   ExperimentFunction run;
   /// Whether it asks, moment by moment, if the budget holds: then ExperimentOptions::hold_gravity
   /// matters.
   bool observes_budget = false;
+  /// Whether a figure of several policies gives each its own panels: where one policy already has
+  /// several curves in a panel.
+  bool plots_apart = false;
 };
 
 /// All of them, in the order of the paper.
 const std::vector<Experiment>& Experiments();
 /// Throws ConfigError that names the nearest.
 const Experiment& FindExperiment(const std::string& name);
+
+/// Throws ConfigError unless there is a seed and none is there twice: the same seed again gives the
+/// same episodes, which would count as more than they are.
+void CheckSeeds(const std::vector<std::uint64_t>& seeds);
 
 /// SHA-256 of a file's bytes, hexadecimal. Throws ConfigError when it cannot be read.
 std::string ContentHash(const std::string& path);
@@ -131,6 +142,7 @@ ExperimentResult RunExperiment(const Experiment& experiment,
 
 /// The same metric of policies trained with different seeds as one: mean of the policies' values,
 /// interval by resampling policies and, within each, samples. NaN where one of them has none.
+/// @pre there is at least one, and all are the same metric
 Metric PoolMetrics(const std::vector<const Metric*>& metrics, std::uint64_t seed = 1);
 
 }  // namespace silc

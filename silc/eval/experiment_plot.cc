@@ -23,8 +23,6 @@ plot::Stroke StrokeOf(Curve::Style style) {
 
 }  // namespace
 
-bool PlotsApart(const std::string& experiment) { return experiment == "budget"; }
-
 plot::Figure FigureOf(const std::vector<const ExperimentResult*>& results,
                       const std::vector<std::string>& labels,
                       bool apart) {

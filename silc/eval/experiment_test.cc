@@ -8,6 +8,7 @@
 #include <set>
 
 #include "silc/base/error.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
@@ -31,7 +32,6 @@ const Policy& Stand() {
 ExperimentOptions Options(int episodes) {
   ExperimentOptions options;
   options.episodes = episodes;
-  options.quick = true;
   return options;
 }
 
@@ -45,7 +45,9 @@ ExperimentResult Sample() {
   r.mode = "compliance";
   r.seeds = {1, 18446744073709551615ull};
   r.settings = {{"force", "−150 N"}};
-  r.metrics = {{"a", "label", "1/s³", 0.1, 1.0 / 3, HUGE_VAL, 7, {1e-300, NAN, -HUGE_VAL}}, {"b"}};
+  r.metrics = {
+      {metric::Walk().motion.action_jitter, 0.1, 1.0 / 3, HUGE_VAL, 7, {1e-300, NAN, -HUGE_VAL}},
+      {metric::Walk().survival}};
   r.curves = {{"panel",
                "label",
                "time [s]",
@@ -92,11 +94,39 @@ TEST(ExperimentResult, TextThatIsNoResultIsRefusedWithItsPlace) {
   }
 }
 
+// A renamed metric must not be read as a missing one, nor a number in another unit as ours.
+TEST(ExperimentResult, AMetricThatIsNotDeclaredIsRefusedWithTheNearest) {
+  const auto error_of = [](const std::string& from, const std::string& to) -> std::string {
+    std::string text = ToJson(Sample());
+    const auto at = text.find(from);
+    EXPECT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+    try {
+      FromJson(text, "results/x.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of("\"action_jitter\"", "\"acton_jitter\""),
+            "results/x.json: 'acton_jitter' is no metric of walk; did you mean action_jitter?");
+  EXPECT_EQ(error_of("\"1/s³\"", "\"1/s²\""),
+            "results/x.json: metric 'action_jitter' of walk is in [1/s³] and not in [1/s²]");
+  EXPECT_NE(error_of("\"survival\"", "\"action_jitter\""), "");
+  EXPECT_NE(error_of("\"walk\"", "\"wlak\"").find("did you mean walk?"), std::string::npos);
+  // a label is text for people: today's is shown
+  EXPECT_EQ(error_of("\"action jitter\"", "\"jitter of the actions\""), "");
+}
+
 TEST(Experiments, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const Experiment& experiment : Experiments()) {
     EXPECT_TRUE(names.insert(experiment.name).second) << experiment.name;
     EXPECT_FALSE(experiment.what.empty() || experiment.headline.empty());
+    EXPECT_EQ(experiment.metrics.experiment(), experiment.name);
+    for (const MetricHandle what : experiment.headline) {
+      EXPECT_EQ(what->experiment, experiment.name) << what->name;
+    }
     EXPECT_GT(experiment.episodes, 0);
   }
   EXPECT_EQ(&FindExperiment("hand-load"), &Experiments()[1]);
@@ -105,6 +135,17 @@ TEST(Experiments, HaveNamesOfTheirOwn) {
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("hand-load"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Experiments, ASeedCountsOnce) {
+  EXPECT_NO_THROW(CheckSeeds({1, 2, 3}));
+  EXPECT_THROW(CheckSeeds({}), ConfigError);
+  try {
+    CheckSeeds({1, 7, 7});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("7 is there twice"), std::string::npos);
   }
 }
 
@@ -132,12 +173,12 @@ TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
     const ExperimentResult r = FindExperiment(name).run(falls, Options(1), {});
     EXPECT_EQ(r.trials, 1) << name;
     EXPECT_EQ(r.falls, 1) << name;
-    EXPECT_EQ(r.Value("survival"), 0) << name;
+    EXPECT_EQ(r.Value(FindExperiment(name).metrics.survival), 0) << name;
     ASSERT_FALSE(r.notes.empty()) << name;
     EXPECT_NE(r.notes[0].find("fell"), std::string::npos) << r.notes[0];
-    for (const std::string& metric : FindExperiment(name).headline) {
-      if (metric == "survival") continue;
-      EXPECT_TRUE(std::isnan(r.Value(metric))) << name << " " << metric;
+    for (const MetricHandle what : FindExperiment(name).headline) {
+      if (what == FindExperiment(name).metrics.survival) continue;
+      EXPECT_TRUE(std::isnan(r.Value(what))) << name << " " << what->name;
     }
     EXPECT_FALSE(RenderSvg(FigureOf({&r}, {"falls"})).empty());
   }
@@ -149,27 +190,45 @@ TEST(HandLoad, RampsAndModelAgree) {
   ExperimentOptions options = Options(1);
   options.mode = "soft-hand";
   const ExperimentResult r = RunHandLoad(Stand(), options, {});
-  for (const char* axis : {"x", "y", "z"}) {
-    const double measured = r.Value(std::string("measured_2n_") + axis),
-                 model = r.Value(std::string("static_gravity_") + axis);
+  const metric::HandLoadMetrics& declared = metric::HandLoad();
+  for (int axis = 0; axis < 3; ++axis) {
+    const double measured = r.Value(declared.measured_2n[axis]),
+                 model = r.Value(declared.static_gravity[axis]);
     EXPECT_NEAR(measured, model, 0.05 * model) << axis;  // 2 N already bend the arm by centimetres
-    EXPECT_NEAR(r.Value(std::string("measured_over_spec_") + axis),
-                r.Value(std::string("measured_") + axis) / 200,
-                1e-9);
+    EXPECT_NEAR(
+        r.Value(declared.measured_over_spec[axis]), r.Value(declared.measured[axis]) / 200, 1e-9);
   }
   EXPECT_EQ(r.falls, 1);
-  EXPECT_TRUE(std::isnan(r.Value("step_stiffness_z")));
+  EXPECT_TRUE(std::isnan(r.Value(declared.step_stiffness_z)));
 }
 
 // (S4) with the joints' inertia against a shaker in MuJoCo, at the hand and the centre of mass.
 TEST(Frequency, TheShakerFeelsWhatTheModelSays) {
-  const ExperimentResult r = RunFrequency(Stand(), Options(1), {});
+  const metric::FrequencyMetrics& declared = metric::Frequency();
+  ExperimentOptions options = Options(1);
+  options.frequencies = {10, 1, 3};
+  options.points = {"com_x", "hand_z"};
+  const ExperimentResult r = RunFrequency(Stand(), options, {});
   ASSERT_EQ(r.falls, 0);
   // MuJoCo's servo is sampled every 5 ms and its soles give a little: per cent, not tenths
-  for (const char* point : {"hand_z", "com_x"}) {
-    EXPECT_LT(r.Value(std::string(point) + "_error"), 10) << point;
-    EXPECT_LT(r.Value(std::string(point) + "_residual"), 10) << point;
+  for (const auto* point : {&declared.hand_z, &declared.com_x}) {
+    EXPECT_LT(r.Value(point->error), 10) << point->name;
+    EXPECT_LT(r.Value(point->residual), 10) << point->name;
+    EXPECT_TRUE(std::isfinite(r.Value(point->at_3hz.damping))) << point->name;
   }
+  // what was not asked for is not there
+  EXPECT_EQ(r.Find(declared.hand_x.error), nullptr);
+  EXPECT_TRUE(std::isnan(r.Value(declared.hand_z.at_0_5hz.stiffness)));
+  EXPECT_EQ(r.curves.at(0).x, (std::vector<double>{1, 3, 10}));
+}
+
+TEST(Frequency, RefusesAPointThatIsNotThereAndWhatThePolicyCannotAnswer) {
+  ExperimentOptions options = Options(1);
+  options.points = {"hand_w"};
+  EXPECT_THROW(RunFrequency(Stand(), options, {}), ConfigError);
+  options.points = {};
+  options.frequencies = {1, 0.5 / Stand().layout().control_dt};
+  EXPECT_THROW(RunFrequency(Stand(), options, {}), ConfigError);
 }
 
 // Galileo and a rope: the weight falls freely while the rope is slack, 0.2 m, and is then held to
@@ -206,34 +265,37 @@ TEST(HandImpact, TheWeightFallsFreelyUntilTheRopeIsTaut) {
 TEST(Budget, AStaticPolicysStiffnessIsHeldAgainstTheBudget) {
   ExperimentOptions options = Options(1);
   options.mode = "hard-nullspace";
+  options.seconds = 2;
   const ExperimentResult r = RunBudget(Stand(), options, {});
+  const metric::BudgetMetrics& declared = metric::Budget();
   ASSERT_EQ(r.falls, 0);
-  EXPECT_EQ(r.Value("sound_share"), 100);
+  EXPECT_EQ(r.Value(declared.sound_share), 100);
   // random directions are an average over directions, the eigenvalue is the worst of them
-  EXPECT_GE(r.Value("worst_moments_one_step"), r.Value("form_moments_one_step"));
-  EXPECT_GE(r.Value("worst_static_p99"), 0.0);
+  EXPECT_GE(r.Value(declared.worst_moments_one_step), r.Value(declared.form_moments_one_step));
+  EXPECT_GE(r.Value(declared.all.worst_static_p99), 0.0);
 }
 
 TEST(PoolMetrics, IsTheMeanOfPoliciesWithTheirSpread) {
-  const Metric a = MeanMetric("m", "m", "W", {1, 2, 3}),
-               b = MeanMetric("m", "m", "W", {11, 12, 13});
+  const Metric a = MeanMetric(metric::Walk().motion.power, {1, 2, 3}),
+               b = MeanMetric(metric::Walk().motion.power, {11, 12, 13});
   const Metric pooled = PoolMetrics({&a, &b});
   EXPECT_DOUBLE_EQ(pooled.value, 7);
   EXPECT_EQ(pooled.n, 6);
   EXPECT_LT(pooled.low, 3.1);  // both draws the first policy: a quarter of the time
   EXPECT_GT(pooled.high, 10.9);
-  EXPECT_EQ(pooled.unit, "W");
+  EXPECT_EQ(pooled.what->unit, "W");
 }
 
 TEST(StiffnessMetric, IsTheReciprocalOfTheMeanCompliance) {
-  const Metric m = StiffnessMetric("k", "k", {100, 300});
+  const Metric m = StiffnessMetric(metric::HandLoad().step_stiffness_z, {100, 300});
   EXPECT_DOUBLE_EQ(m.value, 150);
   // through infinity there is no interval
-  EXPECT_TRUE(std::isnan(StiffnessMetric("k", "k", {-2000, 1000, 3000}).low));
+  EXPECT_TRUE(
+      std::isnan(StiffnessMetric(metric::HandLoad().step_stiffness_z, {-2000, 1000, 3000}).low));
 }
 
 TEST(MedianMetric, KeepsInfinity) {
-  const Metric m = MedianMetric("t", "t", "s", {1, HUGE_VAL, HUGE_VAL, NAN});
+  const Metric m = MedianMetric(metric::ComImpulse().settling_time, {1, HUGE_VAL, HUGE_VAL, NAN});
   EXPECT_EQ(m.n, 3);
   EXPECT_EQ(m.value, HUGE_VAL);
 }

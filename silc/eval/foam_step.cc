@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "silc/base/error.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/foam.h"
 #include "silc/eval/metrics.h"
@@ -146,18 +147,18 @@ ExperimentResult RunFoamStep(const Policy& policy,
     trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
+  const metric::FoamStepMetrics& declared = metric::FoamStep();
   ExperimentResult result;
   const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {
-      MeanMetric("gyro_rms", "gyroscope RMS", "rad/s", samples(&Trial::gyro_rms)),
-      MeanMetric("gyro_p95_p5", "gyroscope P95−P5", "rad/s", samples(&Trial::gyro_range)),
-      MeanMetric("acc_rms", "accelerometer x, y RMS", "m/s²", samples(&Trial::acc_rms)),
-      MeanMetric("acc_p95_p5", "accelerometer x, y P95−P5", "m/s²", samples(&Trial::acc_range)),
-      MeanMetric("compression", "deepest mean compression", "m", samples(&Trial::compression)),
-      MeanMetric("on_pad", "left foot on the pad", "%", samples(&Trial::on_pad))};
+  result.metrics = {MeanMetric(declared.gyro_rms, samples(&Trial::gyro_rms)),
+                    MeanMetric(declared.gyro_p95_p5, samples(&Trial::gyro_range)),
+                    MeanMetric(declared.acc_rms, samples(&Trial::acc_rms)),
+                    MeanMetric(declared.acc_p95_p5, samples(&Trial::acc_range)),
+                    MeanMetric(declared.compression, samples(&Trial::compression)),
+                    MeanMetric(declared.on_pad, samples(&Trial::on_pad))};
   const std::vector<LoopStatus> ends = EndsOf(trials);
   const Trial& shown = trials[FirstLasting(ends)];
-  AddSurvival(ends, &result);
+  AddSurvival(declared, ends, &result);
   const Foam foam(robot, FoamOptions());
   const FoamOptions pad;
   result.settings = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -8,6 +9,9 @@
 #include <limits>
 #include <numbers>
 
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 #include "silc/robot/geometric_stiffness.h"
@@ -25,25 +29,59 @@ using Eigen::Vector3d;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // [Hz] evenly on a logarithmic axis, to just under the policy's Nyquist frequency of 25 Hz
 const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 20, 24};
-const std::vector<double> kQuickHz = {1, 3, 10};
 constexpr double kTransient = 3;  // [s] shaken before it is measured
 constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
+constexpr double kForce = 2;  // [N] small: the linear answer is wanted
+
+// Where and along which axis the shaker acts, and the metrics that say what it felt.
 struct Point {
-  const char *name, *label;
+  const metric::FrequencyMetrics::Point& declared;
   Push::Point point;
   int axis;
-  double force;  // [N] small: the linear answer is wanted
 };
-const std::vector<Point> kPoints = {
-    {"hand_x", "left hand, x", Push::Point::kLeftHand, 0, 2},
-    {"hand_y", "left hand, y", Push::Point::kLeftHand, 1, 2},
-    {"hand_z", "left hand, z", Push::Point::kLeftHand, 2, 2},
-    {"com_x", "centre of mass, x", Push::Point::kCom, 0, 2},
-    {"com_y", "centre of mass, y", Push::Point::kCom, 1, 2},
-};
+std::vector<Point> AllPoints() {
+  const metric::FrequencyMetrics& declared = metric::Frequency();
+  return {{declared.hand_x, Push::Point::kLeftHand, 0},
+          {declared.hand_y, Push::Point::kLeftHand, 1},
+          {declared.hand_z, Push::Point::kLeftHand, 2},
+          {declared.com_x, Push::Point::kCom, 0},
+          {declared.com_y, Push::Point::kCom, 1}};
+}
 
-const std::vector<Point> kQuickPoints = {kPoints[2], kPoints[3]};
+// Those the user asked for, in the order of AllPoints().
+std::vector<Point> PointsOf(const ExperimentOptions& options) {
+  std::vector<Point> points;
+  std::vector<std::string> known;
+  for (const Point& point : AllPoints()) {
+    known.push_back(point.declared.name);
+    const bool wanted = options.points.empty() ||
+                        std::find(options.points.begin(), options.points.end(), known.back()) !=
+                            options.points.end();
+    if (wanted) points.push_back(point);
+  }
+  for (const std::string& name : options.points) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw ConfigError("--points: there is no point '" + name + "'" + DidYouMean(name, known));
+  }
+  return points;
+}
+
+// Rising. A policy that acts every Δt answers nothing above 1/(2Δt).
+std::vector<double> FrequenciesOf(const ExperimentOptions& options, const Policy& policy) {
+  const double nyquist = 0.5 / policy.layout().control_dt;
+  std::vector<double> hz;
+  for (const double f : options.frequencies.empty() ? kHz : options.frequencies) {
+    if (f > 0 && f < nyquist) {
+      hz.push_back(f);
+    } else if (!options.frequencies.empty()) {
+      throw ConfigError(fmt::format(
+          "--frequencies: {:g} Hz is outside (0, {:g}), half of the policy's rate", f, nyquist));
+    }
+  }
+  std::sort(hz.begin(), hz.end());
+  return hz;
+}
 
 Vector3d Position(const ClosedLoop& loop, Push::Point point) {
   return point == Push::Point::kCom ? loop.ComPosition() : loop.HandPosition(kLeft);
@@ -89,7 +127,7 @@ Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point,
       [&] {
         // MuJoCo's integrator takes a step's force for the second difference of positions about the
         // step's beginning: phases are counted from there
-        const double f = point.force * std::sin(omega * (loop.time() - start));
+        const double f = kForce * std::sin(omega * (loop.time() - start));
         loop.SetPush({point.point, f * Vector3d::Unit(point.axis)});
       },
       [&] {
@@ -114,7 +152,7 @@ Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point,
   const Eigen::VectorXd x = A.colPivHouseholderQr().solve(b);
   Response response;
   // F sin ωt = Im(F e^{jωt}), x = Im((x₀ + j x₁) e^{jωt})
-  response.stiffness = point.force / Complex(x[0], x[1]);
+  response.stiffness = kForce / Complex(x[0], x[1]);
   double noise = 0, wave = 0;
   for (Eigen::Index r = 0; r < A.rows(); ++r) {
     const double sine = A(r, 0) * x[0] + A(r, 1) * x[1];
@@ -225,16 +263,13 @@ ExperimentResult RunFrequency(const Policy& policy,
                               const ExperimentOptions& options,
                               const Progress& progress) {
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
-  const std::vector<Point>& points = options.quick ? kQuickPoints : kPoints;
+  const std::vector<Point> points = PointsOf(options);
   const int trials_count = NumTrials(options);
   std::vector<Trial> trials(trials_count);
   std::vector<ClosedLoop> settled;
   settled.reserve(trials_count);
   std::vector<Twin> twins(trials_count);
-  std::vector<double> hz;
-  for (const double f : options.quick ? kQuickHz : kHz) {
-    if (f < 0.5 / policy.layout().control_dt) hz.push_back(f);
-  }
+  const std::vector<double> hz = FrequenciesOf(options, policy);
   // every robot stands first; then each shaking starts from its copy
   for (int k = 0; k < trials_count; ++k) {
     const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};
@@ -290,7 +325,7 @@ ExperimentResult RunFrequency(const Policy& policy,
   }
   for (std::size_t p = 0; p < points.size(); ++p) {
     const Point& point = points[p];
-    const std::string name = point.name, label = point.label;
+    const std::string& label = point.declared.label;
     std::vector<double> error, residual;
     for (const Trial& t : trials) {
       std::vector<double> relative;
@@ -306,10 +341,8 @@ ExperimentResult RunFrequency(const Policy& policy,
       error.push_back(relative.empty() ? kNan : relative[relative.size() / 2]);
       residual.push_back(100 * worst);
     }
-    result.metrics.push_back(
-        MeanMetric(name + "_error", label + ": |measured − (S4)|/|measured|, median", "%", error));
-    result.metrics.push_back(
-        MeanMetric(name + "_residual", label + ": worst share of other motion", "%", residual));
+    result.metrics.push_back(MeanMetric(point.declared.error, error));
+    result.metrics.push_back(MeanMetric(point.declared.residual, residual));
     const auto at = [&](double f, auto value) {
       std::vector<double> samples;
       for (const Trial& t : trials) {
@@ -321,16 +354,9 @@ ExperimentResult RunFrequency(const Policy& policy,
     };
     const auto real = [](Complex k, double) { return k.real(); };
     const auto damping = [](Complex k, double f) { return k.imag() / (2 * std::numbers::pi * f); };
-    for (const double f : {0.5, 1.0, 3.0, 10.0}) {
-      const std::string at_hz = f < 1 ? "_0.5hz" : fmt::format("_{:g}hz", f);
-      result.metrics.push_back(MeanMetric(name + "_stiffness" + at_hz,
-                                          fmt::format("{}: Re at {:g} Hz", label, f),
-                                          "N/m",
-                                          at(f, real)));
-      result.metrics.push_back(MeanMetric(name + "_damping" + at_hz,
-                                          fmt::format("{}: Im/ω at {:g} Hz", label, f),
-                                          "N·s/m",
-                                          at(f, damping)));
+    for (const metric::FrequencyMetrics::AtFrequency& into : point.declared.all()) {
+      result.metrics.push_back(MeanMetric(into.stiffness, at(into.hz, real)));
+      result.metrics.push_back(MeanMetric(into.damping, at(into.hz, damping)));
     }
     Curve re{label + ": Re", "measured", "frequency [Hz]", "Re F/x [N/m]"}, im = re, re_model,
                                                                             im_model;
@@ -363,12 +389,15 @@ ExperimentResult RunFrequency(const Policy& policy,
     }
     for (const Curve& curve : {re, re_model, im, im_model}) result.curves.push_back(curve);
   }
-  AddSurvival(ends, &result);
+  AddSurvival(metric::Frequency(), ends, &result);
   result.settings = {
-      {"force", "2 N, a sine along one axis"},
+      {"force", fmt::format("{:g} N, a sine along one axis", kForce)},
       {"transient", fmt::format("{:g} s", kTransient)},
       {"measured", fmt::format("{:g} s or more, against an unshaken twin", kMeasured)},
       {"trials per seed", std::to_string(options.episodes)}};
+  if (!options.frequencies.empty()) {
+    result.settings["frequencies"] = fmt::format("{:g} Hz", fmt::join(hz, ", "));
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "silc/base/error.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/metrics.h"
 #include "silc/eval/trial.h"
@@ -175,25 +176,25 @@ ExperimentResult RunHandImpact(const Policy& policy,
     trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
+  const metric::HandImpactMetrics& declared = metric::HandImpact();
   ExperimentResult result;
   const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {
-      MedianMetric("settling_time_z", "settling to 5 %, z", "s", samples(&Trial::settling5)),
-      MedianMetric("settling_time_2_z", "settling to 2 %, z", "s", samples(&Trial::settling2)),
-      MeanMetric("band_power_z", "5–100 Hz, z", "m²", samples(&Trial::band_z)),
-      MeanMetric("band_power", "5–100 Hz, x + y + z", "m²", samples(&Trial::band_all)),
-      MeanMetric("band_power_before_z", "5–100 Hz, z, before", "m²", samples(&Trial::sway_band)),
-      MeanMetric("peak_excursion_z", "peak excursion, −z", "m", samples(&Trial::peak)),
-      MeanMetric("sag_z", "sag under the weight", "m", samples(&Trial::sag)),
-      MeanMetric("peak_pull", "largest pull of the rope", "N", samples(&Trial::pull)),
-      MeanMetric("final_pull", "pull over the last second", "N", samples(&Trial::final_pull))};
+  result.metrics = {MedianMetric(declared.settling_time_z, samples(&Trial::settling5)),
+                    MedianMetric(declared.settling_time_2_z, samples(&Trial::settling2)),
+                    MeanMetric(declared.band_power_z, samples(&Trial::band_z)),
+                    MeanMetric(declared.band_power, samples(&Trial::band_all)),
+                    MeanMetric(declared.band_power_before_z, samples(&Trial::sway_band)),
+                    MeanMetric(declared.peak_excursion_z, samples(&Trial::peak)),
+                    MeanMetric(declared.sag_z, samples(&Trial::sag)),
+                    MeanMetric(declared.peak_pull, samples(&Trial::pull)),
+                    MeanMetric(declared.final_pull, samples(&Trial::final_pull))};
   const std::vector<LoopStatus> ends = EndsOf(trials);
   int restless = 0;
   for (const Trial& t : trials) {
     restless += std::isinf(t.settling5);
   }
   const Trial& shown = trials[FirstLasting(ends)];
-  AddSurvival(ends, &result);
+  AddSurvival(declared, ends, &result);
   if (restless > 0) {
     result.notes.push_back(fmt::format(
         "in {} of {} trials the hand swayed on by more than 5 % of its peak: it never settled",

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "silc/config/budget_file.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/metrics.h"
 #include "silc/eval/trial.h"
@@ -117,6 +118,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
     trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
+  const metric::HandLoadMetrics& declared = metric::HandLoad();
   ExperimentResult result;
   const std::vector<LoopStatus> ends = EndsOf(trials);
   const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
@@ -124,11 +126,9 @@ ExperimentResult RunHandLoad(const Policy& policy,
   for (const Trial& t : trials) restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
   const int which = FirstLasting(ends);
   const Trial& shown = trials[which];
-  result.metrics = {
-      StiffnessMetric("step_stiffness_z", "stiffness z, −40 N step", samples(&Trial::stiffness)),
-      MeanMetric(
-          "step_response_time", "time to 90 % of the displacement", "s", samples(&Trial::response)),
-      MeanMetric("step_sway", "hand's P95−P5 under the load", "m", samples(&Trial::sway))};
+  result.metrics = {StiffnessMetric(declared.step_stiffness_z, samples(&Trial::stiffness)),
+                    MeanMetric(declared.step_response_time, samples(&Trial::response)),
+                    MeanMetric(declared.step_sway, samples(&Trial::sway))};
   if (restless > 0) {
     result.notes.push_back(
         fmt::format("in {} of {} trials the loaded hand goes on moving by more than a fifth of its "
@@ -139,7 +139,6 @@ ExperimentResult RunHandLoad(const Policy& policy,
 
   int fell_pushed = 0, pushes = 0;
   for (int axis = 0; axis < 3; ++axis) {
-    const std::string suffix = std::string("_") + kAxes[axis];
     const auto measured = [&](std::size_t level) {
       std::vector<double> values;
       for (const Trial& t : trials) {
@@ -156,29 +155,22 @@ ExperimentResult RunHandLoad(const Policy& policy,
       }
       return values;
     };
-    const std::string label = std::string(" ") + kAxes[axis];
-    result.metrics.push_back(
-        StiffnessMetric("measured_2n" + suffix, "measured ±2 N," + label, measured(0)));
-    result.metrics.push_back(
-        StiffnessMetric("measured" + suffix, "measured ±10 N," + label, measured(1)));
-    result.metrics.push_back(
-        StiffnessMetric("measured_40n" + suffix, "measured ±40 N," + label, measured(3)));
-    result.metrics.push_back(StiffnessMetric("pd" + suffix, "PD alone," + label, predicted(0)));
-    result.metrics.push_back(
-        StiffnessMetric("one_step" + suffix, "one-step K₁," + label, predicted(1)));
-    result.metrics.push_back(
-        StiffnessMetric("static" + suffix, "static K_s," + label, predicted(2)));
-    result.metrics.push_back(
-        StiffnessMetric("static_gravity" + suffix, "K_s with gravity," + label, predicted(3)));
+    const auto add = [&](const AxisMetrics& family, const std::vector<double>& values) {
+      result.metrics.push_back(StiffnessMetric(family[axis], values));
+    };
+    add(declared.measured_2n, measured(0));
+    add(declared.measured, measured(1));
+    add(declared.measured_40n, measured(3));
+    add(declared.pd, predicted(0));
+    add(declared.one_step, predicted(1));
+    add(declared.static_stiffness, predicted(2));
+    add(declared.static_gravity, predicted(3));
     if (budget.spec.hand[kLeft]) {
       const double spec = (*budget.spec.hand[kLeft])[axis];
-      Metric of_spec{"spec" + suffix, "specified," + label, "N/m", spec};
-      result.metrics.push_back(of_spec);
+      result.metrics.push_back({declared.spec[axis], spec});
       std::vector<double> ratio = measured(1);
       for (double& r : ratio) r /= spec;
-      result.metrics.push_back(
-          StiffnessMetric("measured_over_spec" + suffix, "measured/specified," + label, ratio));
-      result.metrics.back().unit = "";
+      add(declared.measured_over_spec, ratio);
     }
     for (const Trial& t : trials) {
       for (const ShakeLevel& level : t.shake.levels) {
@@ -190,12 +182,12 @@ ExperimentResult RunHandLoad(const Policy& policy,
     }
     if (shown.shake.levels.empty()) continue;
     result.curves.push_back(RampCurve(shown, axis));
-    const Metric* modelled = result.Find("static_gravity" + suffix);
+    const Metric* modelled = result.Find(declared.static_gravity[axis]);
     if (std::isfinite(modelled->samples[which])) {
       result.curves.push_back(
           Spring("K_s with gravity", axis, modelled->samples[which], Curve::Style::kSolid));
     }
-    const Metric* one_step = result.Find("one_step" + suffix);
+    const Metric* one_step = result.Find(declared.one_step[axis]);
     if (std::isfinite(one_step->samples[which])) {
       result.curves.push_back(
           Spring("one-step K₁", axis, one_step->samples[which], Curve::Style::kDotted));
@@ -207,7 +199,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
       result.curves.push_back(spec);
     }
   }
-  AddSurvival(ends, &result);
+  AddSurvival(declared, ends, &result);
   if (fell_pushed > 0) {
     result.notes.push_back(fmt::format(
         "the robot fell in {} of {} ramped pushes; a stiffness one of whose two pushes ended in a "
@@ -222,9 +214,8 @@ ExperimentResult RunHandLoad(const Policy& policy,
     }
   }
   if (!shown.shake.predictions.empty()) {
-    result.metrics.push_back(
-        {"action_loop_radius", "radius of the action loop, joints held", "", shown.shake.loop.rho});
-    result.metrics.push_back({"sway", "sway of the unpushed hand", "m", shown.shake.sway});
+    result.metrics.push_back({declared.action_loop_radius, shown.shake.loop.rho});
+    result.metrics.push_back({declared.sway, shown.shake.sway});
   }
   result.settings = {
       {"load", fmt::format("{:g} N along z at the left hand", kLoad)},

@@ -16,12 +16,8 @@ namespace {
 constexpr double kStartNoise = 0.02;  // [rad]
 constexpr double kSettle = 4;         // [s]
 // The samples and how many of them are known; a trial that fell has NaN.
-Metric MetricOf(std::string name,
-                std::string label,
-                std::string unit,
-                const std::vector<double>& samples,
-                std::vector<double>* known) {
-  Metric metric{std::move(name), std::move(label), std::move(unit)};
+Metric MetricOf(MetricHandle what, const std::vector<double>& samples, std::vector<double>* known) {
+  Metric metric{what};
   metric.samples = samples;
   for (const double s : samples) {
     if (!std::isnan(s)) known->push_back(s);
@@ -116,12 +112,9 @@ void ForTrials(const ExperimentOptions& options,
   });
 }
 
-Metric MeanMetric(std::string name,
-                  std::string label,
-                  std::string unit,
-                  const std::vector<double>& samples) {
+Metric MeanMetric(MetricHandle what, const std::vector<double>& samples) {
   std::vector<double> known;
-  Metric metric = MetricOf(std::move(name), std::move(label), std::move(unit), samples, &known);
+  Metric metric = MetricOf(what, samples, &known);
   if (known.empty()) return metric;
   metric.value = 0;
   for (const double s : known) metric.value += s / static_cast<double>(known.size());
@@ -131,12 +124,9 @@ Metric MeanMetric(std::string name,
   return metric;
 }
 
-Metric MedianMetric(std::string name,
-                    std::string label,
-                    std::string unit,
-                    const std::vector<double>& samples) {
+Metric MedianMetric(MetricHandle what, const std::vector<double>& samples) {
   std::vector<double> known;
-  Metric metric = MetricOf(std::move(name), std::move(label), std::move(unit), samples, &known);
+  Metric metric = MetricOf(what, samples, &known);
   if (known.empty()) return metric;
   // the upper of two middle ones: an interpolation with ∞ would be no number of any trial
   const auto median = [](std::vector<double> values) {
@@ -155,9 +145,9 @@ Metric MedianMetric(std::string name,
   return metric;
 }
 
-Metric StiffnessMetric(std::string name, std::string label, const std::vector<double>& samples) {
+Metric StiffnessMetric(MetricHandle what, const std::vector<double>& samples) {
   std::vector<double> compliance;
-  Metric metric = MetricOf(std::move(name), std::move(label), "N/m", samples, &compliance);
+  Metric metric = MetricOf(what, samples, &compliance);
   if (compliance.empty()) return metric;
   for (double& c : compliance) c = 1 / c;
   double mean = 0;
@@ -172,8 +162,8 @@ Metric StiffnessMetric(std::string name, std::string label, const std::vector<do
   return metric;
 }
 
-Metric ShareMetric(std::string name, std::string label, int k, int n) {
-  Metric metric{std::move(name), std::move(label), "%"};
+Metric ShareMetric(MetricHandle what, int k, int n) {
+  Metric metric{what};
   metric.n = n;
   if (n == 0) return metric;
   metric.value = 100.0 * k / n;
@@ -183,13 +173,15 @@ Metric ShareMetric(std::string name, std::string label, int k, int n) {
   return metric;
 }
 
-void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result) {
+void AddSurvival(const MetricTable& declared,
+                 const std::vector<LoopStatus>& ends,
+                 ExperimentResult* result) {
   const int n = static_cast<int>(ends.size());
   int stood = 0;
   for (const LoopStatus end : ends) stood += end == LoopStatus::kRunning;
   result->trials = n;
   result->falls = n - stood;
-  result->metrics.insert(result->metrics.begin(), ShareMetric("survival", "survive", stood, n));
+  result->metrics.insert(result->metrics.begin(), ShareMetric(declared.survival, stood, n));
   if (stood == n) return;
   std::string why;
   for (const LoopStatus end :

@@ -52,21 +52,15 @@ void ForTrials(const ExperimentOptions& options,
                const std::function<void(int k, const TrialDraw& draw)>& body);
 
 /// Mean over the trials that have a value (NaN: fell), with its bootstrap interval.
-Metric MeanMetric(std::string name,
-                  std::string label,
-                  std::string unit,
-                  const std::vector<double>& samples);
+Metric MeanMetric(MetricHandle what, const std::vector<double>& samples);
 /// The median, for what may be infinite: settling times.
-Metric MedianMetric(std::string name,
-                    std::string label,
-                    std::string unit,
-                    const std::vector<double>& samples);
+Metric MedianMetric(MetricHandle what, const std::vector<double>& samples);
 /// 1/mean(1/s): for stiffnesses, whose reciprocals, the compliances, are what was measured. A
 /// policy that leans against a push has negative ones, and one near the change of sign has huge
 /// ones, over which a plain mean means nothing.
-Metric StiffnessMetric(std::string name, std::string label, const std::vector<double>& samples);
+Metric StiffnessMetric(MetricHandle what, const std::vector<double>& samples);
 /// A share of trials, with Wilson's interval.
-Metric ShareMetric(std::string name, std::string label, int k, int n);
+Metric ShareMetric(MetricHandle what, int k, int n);
 
 /// One number of every trial: SamplesOf(trials, &Trial::peak).
 template <class Trial>
@@ -83,8 +77,10 @@ std::vector<LoopStatus> EndsOf(const std::vector<Trial>& trials) {
   return ends;
 }
 
-/// Adds "survival", trials, falls and the note that says how many fell and of what.
-void AddSurvival(const std::vector<LoopStatus>& ends, ExperimentResult* result);
+/// Adds the table's survival, trials, falls and the note that says how many fell and of what.
+void AddSurvival(const MetricTable& declared,
+                 const std::vector<LoopStatus>& ends,
+                 ExperimentResult* result);
 
 /// The trial whose curves are shown: the first that lasted, or the first.
 int FirstLasting(const std::vector<LoopStatus>& ends);

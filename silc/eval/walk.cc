@@ -8,6 +8,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/eval/episodes.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 
@@ -44,12 +45,7 @@ EpisodeReport RunSeeds(const Policy& policy,
 
 // √ of a time-weighted mean of squares over episodes; the bootstrap's units are episodes.
 template <class Square, class Weight>
-Metric RmsMetric(const std::string& name,
-                 const std::string& label,
-                 const std::string& unit,
-                 const EpisodeReport& report,
-                 Square square,
-                 Weight weight) {
+Metric RmsMetric(MetricHandle what, const EpisodeReport& report, Square square, Weight weight) {
   const auto of = [&](std::span<const int> index) {
     double sum = 0, total = 0;
     for (const int i : index) {
@@ -62,7 +58,7 @@ Metric RmsMetric(const std::string& name,
   };
   std::vector<int> all(report.episodes.size());
   std::iota(all.begin(), all.end(), 0);
-  Metric metric{name, label, unit};
+  Metric metric{what};
   metric.value = of(all);
   for (const EpisodeResult& e : report.episodes) metric.n += weight(e) > 0;
   const Interval interval = Bootstrap(static_cast<int>(all.size()), of);
@@ -73,15 +69,13 @@ Metric RmsMetric(const std::string& name,
 
 // A statistic of observed moments; the bootstrap's units are episodes, whose moments belong
 // together.
-Metric MomentMetric(const std::string& name,
-                    const std::string& label,
-                    const std::string& unit,
+Metric MomentMetric(MetricHandle what,
                     const EpisodeReport& report,
                     const std::function<double(const SigmaSample&)>& value,
                     const std::function<double(std::vector<double>*)>& statistic,
                     const std::function<bool(const SigmaSample&)>& filter = {}) {
   std::vector<std::vector<double>> per(report.episodes.size());
-  Metric metric{name, label, unit};
+  Metric metric{what};
   for (const SigmaSample& s : report.sigma) {
     if (filter && !filter(s)) continue;
     const double v = value(s);
@@ -109,7 +103,9 @@ double OrderStatistic(std::vector<double>* values, double p) {
   return *at;
 }
 
-void AddStiffness(const EpisodeReport& report, ExperimentResult* result) {
+void AddStiffness(const metric::EpisodeMetrics& declared,
+                  const EpisodeReport& report,
+                  ExperimentResult* result) {
   if (report.sigma.empty()) return;
   const auto disc = [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; };
   const auto worst = [](const SigmaSample& s) { return s.sound ? s.worst : HUGE_VAL; };
@@ -123,74 +119,67 @@ void AddStiffness(const EpisodeReport& report, ExperimentResult* result) {
     for (const double v : *values) k += v <= 1.05;
     return 100 * k / static_cast<double>(values->size());
   };
-  auto add = [&](const std::string& name,
-                 const std::string& label,
-                 const std::string& unit,
+  auto add = [&](MetricHandle what,
                  const std::function<double(const SigmaSample&)>& value,
                  const std::function<double(std::vector<double>*)>& statistic,
                  const std::function<bool(const SigmaSample&)>& filter = {}) {
-    result->metrics.push_back(MomentMetric(name, label, unit, report, value, statistic, filter));
+    result->metrics.push_back(MomentMetric(what, report, value, statistic, filter));
   };
-  add("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", disc, within);
-  add("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", paper, within);
-  add("disc_median", "σ median, (S7c) on K_s", "", disc, quantile(0.5));
-  add("disc_p95", "σ p95, (S7c) on K_s", "", disc, quantile(0.95));
-  add("disc_p99", "σ p99, (S7c) on K_s", "", disc, quantile(0.99));
-  add("worst_static_p99", "worst eigenvalue p99, K_s", "", worst, quantile(0.99));
-  add("worst_one_step_p99", "worst eigenvalue p99, K₁", "", paper_worst, quantile(0.99));
+  add(declared.disc_within, disc, within);
+  add(declared.paper_within, paper, within);
+  add(declared.disc_median, disc, quantile(0.5));
+  add(declared.disc_p95, disc, quantile(0.95));
+  add(declared.all_support.disc_p99, disc, quantile(0.99));
+  add(declared.all_support.worst_static_p99, worst, quantile(0.99));
+  add(declared.worst_one_step_p99, paper_worst, quantile(0.99));
   struct Group {
-    const char *suffix, *where;
+    const metric::EpisodeMetrics::Support& into;
     bool single;
   };
   for (const Group& group :
-       {Group{"_double", ", double support", false}, Group{"_single", ", single support", true}}) {
+       {Group{declared.double_support, false}, Group{declared.single_support, true}}) {
     const auto in = [single = group.single](const SigmaSample& s) {
       return single ? s.mode == ContactMode::kLeftSupport || s.mode == ContactMode::kRightSupport
                     : s.mode == ContactMode::kDoubleSupport;
     };
     if (!std::any_of(report.sigma.begin(), report.sigma.end(), in)) continue;
-    const std::string suffix = group.suffix, where = group.where;
-    add("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", disc, quantile(0.99), in);
-    add("worst_static_p99" + suffix,
-        "worst eigenvalue p99, K_s" + where,
-        "",
-        worst,
-        quantile(0.99),
-        in);
+    add(group.into.disc_p99, disc, quantile(0.99), in);
+    add(group.into.worst_static_p99, worst, quantile(0.99), in);
   }
 }
 
-ExperimentResult Report(const EpisodeReport& report, const ExperimentOptions& options) {
+ExperimentResult Report(const metric::EpisodeMetrics& declared,
+                        const EpisodeReport& report,
+                        const ExperimentOptions& options) {
   ExperimentResult result;
   const int n = static_cast<int>(report.episodes.size());
   int stood = 0;
   for (const EpisodeResult& e : report.episodes) stood += !e.fell;
   result.trials = n;
   result.falls = n - stood;
-  result.metrics.push_back(ShareMetric("survival", "survive", stood, n));
+  result.metrics.push_back(ShareMetric(declared.survival, stood, n));
   if (stood < n) {
     result.notes.push_back(fmt::format(
         "{} of {} robots fell; what they did before counts in the other numbers", n - stood, n));
   }
 
   struct Part {
-    const char *suffix, *where;
+    const metric::EpisodeMetrics::Motion& into;
     MotionMeasures EpisodeResult::*of;
   };
-  for (const Part& part : {Part{"", "", &EpisodeResult::all},
-                           Part{"_lower", ", legs and waist", &EpisodeResult::lower},
-                           Part{"_upper", ", arms", &EpisodeResult::upper}}) {
-    const auto add = [&](const char* name, const char* label, const char* unit, auto member) {
+  for (const Part& part : {Part{declared.motion, &EpisodeResult::all},
+                           Part{declared.lower, &EpisodeResult::lower},
+                           Part{declared.upper, &EpisodeResult::upper}}) {
+    const auto add = [&](MetricHandle what, auto member) {
       std::vector<double> samples;
       for (const EpisodeResult& e : report.episodes) samples.push_back((e.*part.of).*member);
-      Metric metric = MeanMetric(
-          std::string(name) + part.suffix, std::string(label) + part.where, unit, samples);
+      Metric metric = MeanMetric(what, samples);
       if (metric.n > 0) result.metrics.push_back(std::move(metric));
     };
-    add("action_jitter", "action jitter", "1/s³", &MotionMeasures::action_jitter);
-    add("velocity_jitter", "velocity jitter", "rad/s⁴", &MotionMeasures::velocity_jitter);
-    add("torque_jitter", "torque jitter", "N·m/s³", &MotionMeasures::torque_jitter);
-    add("power", "mean |τ q̇|", "W", &MotionMeasures::power);
+    add(part.into.action_jitter, &MotionMeasures::action_jitter);
+    add(part.into.velocity_jitter, &MotionMeasures::velocity_jitter);
+    add(part.into.torque_jitter, &MotionMeasures::torque_jitter);
+    add(part.into.power, &MotionMeasures::power);
   }
   const auto walking = [](const EpisodeResult& e) { return e.walking; };
   const auto lived = [](const EpisodeResult& e) { return e.seconds; };
@@ -198,31 +187,16 @@ ExperimentResult Report(const EpisodeReport& report, const ExperimentOptions& op
       report.episodes.begin(), report.episodes.end(), [](const auto& e) { return e.walking > 0; });
   if (walked) {
     result.metrics.push_back(RmsMetric(
-        "velocity_error",
-        "velocity error, RMS",
-        "m/s",
-        report,
-        [](const auto& e) { return e.velocity_error2; },
-        walking));
+        declared.velocity_error, report, [](const auto& e) { return e.velocity_error2; }, walking));
     result.metrics.push_back(RmsMetric(
-        "gait_error",
-        "over a gait cycle, RMS",
-        "m/s",
-        report,
-        [](const auto& e) { return e.gait_error2; },
-        walking));
+        declared.gait_error, report, [](const auto& e) { return e.gait_error2; }, walking));
   }
   result.metrics.push_back(RmsMetric(
-      "arm_error",
-      "arm error, RMS",
-      "rad",
-      report,
-      [](const auto& e) { return e.arm_error2; },
-      lived));
+      declared.arm_error, report, [](const auto& e) { return e.arm_error2; }, lived));
   std::vector<double> saturation;
   for (const EpisodeResult& e : report.episodes) saturation.push_back(100 * e.saturation);
-  result.metrics.push_back(MeanMetric("saturation", "torque at its limit", "%", saturation));
-  AddStiffness(report, &result);
+  result.metrics.push_back(MeanMetric(declared.saturation, saturation));
+  AddStiffness(declared, report, &result);
   result.settings = {
       {"robots per seed", std::to_string(options.episodes)},
       {"hand forces", fmt::format("{:g} of the task's", options.force_scale)},
@@ -236,9 +210,10 @@ ExperimentResult Report(const EpisodeReport& report, const ExperimentOptions& op
 ExperimentResult RunWalk(const Policy& policy,
                          const ExperimentOptions& options,
                          const Progress& progress) {
-  const TaskConfig task =
-      NominalTask(ReadTaskFile(FindTaskFile("g1-loco")).config, static_cast<float>(options.force_scale));
-  ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
+  const TaskConfig task = NominalTask(ReadTaskFile(FindTaskFile("g1-loco")).config,
+                                      static_cast<float>(options.force_scale));
+  ExperimentResult result =
+      Report(metric::Walk(), RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
       "g1-loco, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
       task.episode.length,
@@ -260,7 +235,8 @@ ExperimentResult RunStand(const Policy& policy,
   task.hand_force.max_up *= scale;
   task.hand_force.max_down *= scale;
   task.hand_force.noise *= scale;
-  ExperimentResult result = Report(RunSeeds(policy, options, task, progress), options);
+  ExperimentResult result =
+      Report(metric::Stand(), RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
       "g1-stand, {:g} s from rest, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
   return result;

@@ -168,14 +168,6 @@ void ReadSection(const YamlNode& node, const std::string& prefix, const Fields& 
 
 }  // namespace
 
-const std::vector<std::string>& MethodNames() {
-  static const std::vector<std::string> names = {
-      "baseline", "lcp", "sn-lcp", "scalar-lcp", "alcp", "silc-paper", "silc"};
-  return names;
-}
-
-const char* Name(Method method) { return MethodNames()[static_cast<int>(method)].c_str(); }
-
 Method MethodOf(const LearnConfig& config) {
   for (std::size_t i = 0; i < MethodNames().size(); ++i) {
     if (MethodNames()[i] == config.penalty.method) return static_cast<Method>(i);
@@ -194,9 +186,10 @@ void ApplyMethod(const std::string& method, const std::string& place, LearnConfi
   PenaltyConfig& p = config->penalty;
   const PenaltyConfig defaults;
   p.method = method;
-  p.lambda = method == "lcp" ? 0.002 : defaults.lambda;
-  p.hinge = method == "silc" ? "log" : "square";
-  p.sigmas = method == "silc" ? "all" : "largest";
+  const bool silc = method == Name(Method::kSilc);
+  p.lambda = method == Name(Method::kLcp) ? 0.002 : defaults.lambda;
+  p.hinge = silc ? "log" : "square";
+  p.sigmas = silc ? "all" : "largest";
 }
 
 void ReadLearnConfig(const YamlNode& node, LearnConfig* config) {

@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "silc/base/yaml.h"
+#include "silc/policy/method.h"
 
 namespace silc {
-
-/// The methods of docs/penalty.md, by name.
-enum class Method { kBaseline, kLcp, kSnLcp, kScalarLcp, kAlcp, kSilcPaper, kSilc };
-const std::vector<std::string>& MethodNames();
-const char* Name(Method method);
 
 /// What is penalised besides the task, and how hard.
 struct PenaltyConfig {

@@ -71,7 +71,7 @@ TEST(LearnConfig, AMethodBringsItsDefaultsAndTheFileHasTheLastWord) {
   EXPECT_EQ(config.penalty.lambda, 0.002);
   EXPECT_EQ(config.epochs, 7);
   EXPECT_EQ(MethodOf(config), Method::kLcp);
-  EXPECT_STREQ(Name(MethodOf(config)), "lcp");
+  EXPECT_EQ(Name(MethodOf(config)), "lcp");
 }
 
 }  // namespace

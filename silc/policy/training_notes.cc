@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/policy/training_notes.h"
 
-namespace silc {
+#include "silc/policy/method.h"
 
-bool HasBudget(const std::string& method) { return method == "silc" || method == "silc-paper"; }
+namespace silc {
 
 TrainingNotes TrainingNotesOf(const Metadata& metadata) {
   const auto say = [&](const char* key) {

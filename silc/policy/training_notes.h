@@ -21,7 +21,4 @@ TrainingNotes TrainingNotesOf(const Metadata& metadata);
 /// Into the metadata; what is "" is left as it was.
 void Put(const TrainingNotes& notes, Metadata* metadata);
 
-/// Whether the method is trained under a stiffness budget.
-bool HasBudget(const std::string& method);
-
 }  // namespace silc

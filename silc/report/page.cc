@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "silc/base/shell.h"
+#include "silc/eval/experiment_metrics.h"
+#include "silc/policy/method.h"
 #include "silc/report/html.h"
 #include "silc/report/markdown.h"
 #include "silc/report/page_style.h"
@@ -17,56 +20,13 @@ namespace silc {
 
 std::string PageWriter::Write() {
   std::string body;
-  body += Section("story", "In one page", Story());
-  body += Section("questions", "Six questions", Questions());
-  body += Section("policies", "The policies", Policies());
-  body += Section("table-1", "Table I: what is specified", TableOne());
-  body +=
-      Experiment("table-2",
-                 "Table II: walking under random commands",
-                 "walk",
-                 "Each robot gets velocity commands and arm motions at random for one episode of "
-                 "20 s. Jitter is the mean absolute third difference over Δt³ at 50 Hz.");
-  body +=
-      Experiment("table-3",
-                 "Table III: a weight dropped from the hand",
-                 "hand-impact",
-                 "2.5 kg hang from the right hand by a rope of 0.3 m and fall 0.2 m before it is "
-                 "taut. The paper did this on the robot; here it is MuJoCo.");
-  body +=
-      Experiment("table-4",
-                 "Table IV: one foot on foam",
-                 "foam-step",
-                 "Stepping in place, the left foot on a pad of 30 mm. The paper did this on the "
-                 "robot; here it is MuJoCo, so that sensor noise and play are missing.");
-  body += Experiment(
-      "fig-com",
-      "Figure: the centre of mass after a push",
-      "com-impulse",
-      "Standing, −150 N along x at the pelvis for 0.05 s. The paper's text says that "
-      "<i>compliance</i> returns and <i>high-stiff</i> does not, its caption says the "
-      "opposite; the caption’s larger swing of <i>compliance</i> is what is judged here.");
-  body +=
-      Experiment("fig-hand",
-                 "Figure: the hand under a constant load",
-                 "hand-load",
-                 "Standing, −40 N on the left hand. The displacement is taken against an unloaded "
-                 "twin of the same run, so that drift does not count as stiffness.");
-  body +=
-      Experiment("fig-budget",
-                 "Figure: the quadratic form against its budget",
-                 "budget",
-                 "Stepping in place with moving arms; the form of the one-step stiffness K₁ along "
-                 "random unit vectors, as in the paper, and its worst direction, which random "
-                 "vectors hardly ever meet (item 11 of the errata).");
-  body +=
-      Experiment("frequency",
-                 "Ours: stiffness over frequency",
-                 "frequency",
-                 "A shaker at the left hand and the centre of mass, 0.5 to 24 Hz: what is felt, "
-                 "real part and damping, against the model (S4). Not in the paper.");
-  body += Section("errata", "What is wrong in the paper", Errata());
-  body += Section("rerun", "How these numbers are made", Method());
+  body += Section("story", "In one page", "In one page", Story());
+  body += Section("questions", "Six questions", "Six questions", Questions());
+  body += Section("policies", "Policies", "The policies", Policies());
+  body += Section("table-1", "Table I", "Table I: what is specified", TableOne());
+  for (const PageExperiment& section : data_.plan.experiments) body += ExperimentSection(section);
+  body += Section("errata", "Errata", "What is wrong in the paper", Errata());
+  body += Section("rerun", "Rerun", "How these numbers are made", Method());
   return Head() + body + "</main>\n" + Foot() + "</body></html>\n";
 }
 
@@ -93,11 +53,9 @@ std::vector<const ExperimentResult*> PageWriter::Results(const std::string& expe
   return results;
 }
 
-Estimate PageWriter::Get(const std::string& experiment,
-                         const RowKey& row,
-                         const std::string& metric) const {
+Estimate PageWriter::Get(const RowKey& row, MetricHandle metric) const {
   std::vector<const Metric*> metrics;
-  for (const ExperimentResult* result : Results(experiment, row)) {
+  for (const ExperimentResult* result : Results(metric->experiment, row)) {
     if (const Metric* found = result->Find(metric)) metrics.push_back(found);
   }
   if (metrics.empty()) return {};
@@ -107,7 +65,7 @@ Estimate PageWriter::Get(const std::string& experiment,
 
 std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
   std::vector<RowKey> rows;
-  for (const char* method : kMethods) {
+  for (const std::string& method : MethodNames()) {
     for (const ShelfPolicy& policy : data_.shelf) {
       if (policy.row.method == method && !Results(experiment, policy.row).empty() &&
           std::find(rows.begin(), rows.end(), policy.row) == rows.end())
@@ -118,9 +76,8 @@ std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
 }
 
 Verdict PageWriter::VerdictOn(const PaperMeasure& measure, const RowKey& row) const {
-  const Estimate against =
-      measure.against ? Get(measure.experiment, *measure.against, measure.metric) : Estimate{};
-  return Judge(measure, row, Get(measure.experiment, row, measure.metric), against);
+  const Estimate against = measure.against ? Get(*measure.against, measure.metric) : Estimate{};
+  return Judge(measure, row, Get(row, measure.metric), against);
 }
 
 std::string PageWriter::WhyMissing(const RowKey& row, const std::string& experiment) const {
@@ -140,18 +97,10 @@ std::string PageWriter::WhyMissing(const RowKey& row, const std::string& experim
 }
 
 std::string PageWriter::Section(const std::string& id,
+                                const std::string& menu,
                                 const std::string& title,
                                 const std::string& body) {
-  static const std::map<std::string, std::string> kBrief = {{"fig-com", "CoM push"},
-                                                            {"fig-hand", "Hand load"},
-                                                            {"fig-budget", "Budget"},
-                                                            {"frequency", "Frequency"},
-                                                            {"errata", "Errata"},
-                                                            {"rerun", "Rerun"},
-                                                            {"policies", "Policies"}};
-  const auto brief = kBrief.find(id);
-  sections_.emplace_back(id,
-                         brief != kBrief.end() ? brief->second : title.substr(0, title.find(": ")));
+  sections_.emplace_back(id, menu);
   return "<section id=\"" + id + "\">\n<h2>" + EscapeHtml(title) + "</h2>\n" + body +
          "</section>\n";
 }
@@ -185,9 +134,9 @@ std::string PageWriter::Shots() const {
                : "<p class=\"note\">No pictures: " + EscapeHtml(data_.no_pictures) + ".</p>\n";
   }
   std::string out = "<div class=\"shots\">\n";
-  for (const std::string experiment : {"walk", "com-impulse", "hand-load", "hand-impact"}) {
-    out += Shot(experiment, "");
-  }
+  const MetricTable* const shown[] = {
+      &metric::Walk(), &metric::ComImpulse(), &metric::HandLoad(), &metric::HandImpact()};
+  for (const MetricTable* of : shown) out += Shot(of->experiment(), "");
   return out + "</div>\n";
 }
 
@@ -283,8 +232,8 @@ std::string EvalCommand(const std::string& experiment,
                         const std::vector<std::uint64_t>& seeds) {
   return fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
                      experiment,
-                     policy_path,
-                     mode,
+                     ShellQuote(policy_path),
+                     ShellQuote(mode),
                      hold_gravity ? " --hold-gravity" : "",
                      episodes,
                      fmt::join(seeds, ","));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "silc/eval/experiment.h"
+#include "silc/report/page_plan.h"
 #include "silc/report/paper.h"
 #include "silc/report/recorded.h"
 #include "silc/report/shelf.h"
@@ -22,6 +23,7 @@ struct PagePicture {
 /// Everything the page says, gathered; RenderPage() computes nothing that is not in here.
 struct ReportData {
   Paper paper;
+  PagePlan plan;
   std::vector<ShelfPolicy> shelf;
   std::vector<std::string> experiments;              // that were asked for, in order
   std::vector<std::vector<ExperimentResult>> found;  // per policy of the shelf

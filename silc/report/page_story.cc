@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "silc/eval/experiment_metrics.h"
 #include "silc/report/html.h"
 #include "silc/report/page_words.h"
 #include "silc/report/page_writer.h"
@@ -47,92 +48,50 @@ std::string PageWriter::Story() {
 }
 
 std::string PageWriter::Headline() {
-  const Claim claims[] = {
-      {"Stepping keeps the quadratic form under the budget: random directions over it",
-       "budget",
-       "form_violations_one_step",
-       {"silc-paper", "compliance"},
-       {"silc", "compliance"}},
-      {"The same for the baseline, which has no budget",
-       "budget",
-       "form_violations_one_step",
-       kBaseline,
-       {}},
-      {"Hand specified at 200 N/m, measured under 40 N",
-       "hand-load",
-       "step_stiffness_z",
-       {"silc-paper", "soft-hand"},
-       {"silc", "soft-hand"}},
-      {"Hand specified at 1000 N/m, measured under 40 N",
-       "hand-load",
-       "step_stiffness_z",
-       {"silc-paper", "hard-hand"},
-       {"silc", "hard-hand"}},
-      {"Walking: action jitter against the baseline",
-       "walk",
-       "action_jitter",
-       {"silc-paper", "compliance"},
-       {"silc", "compliance"}},
-      {"Walking: mechanical power against the baseline",
-       "walk",
-       "power",
-       {"silc-paper", "compliance"},
-       {"silc", "compliance"}},
-      {"Weight dropped from the hand: settling time against the baseline",
-       "hand-impact",
-       "settling_time_z",
-       {"silc-paper", "soft-hand"},
-       {"silc", "soft-hand"}},
-      {"Weight dropped from the hand: motion in 5–100 Hz against the baseline",
-       "hand-impact",
-       "band_power_z",
-       {"silc-paper", "soft-hand"},
-       {"silc", "soft-hand"}},
-      {"One foot on foam: gyro RMS against the baseline",
-       "foam-step",
-       "gyro_rms",
-       {"silc-paper", "compliance"},
-       {"silc", "compliance"}},
-  };
   HtmlTable table({{"what the paper reports"},
                    {"paper", true},
                    {"ours, its condition<br><code>silc-paper</code>", true},
                    {"ours, sound<br><code>silc</code>", true},
                    {"verdict on the paper"}});
-  for (const Claim& claim : claims) {
-    const PaperMeasure* measure = data_.paper.Find(claim.experiment, claim.metric);
-    if (!measure) continue;
-    const PaperRow* paper = measure->Find(claim.paper_row);
-    const bool relative = measure->against && !(*measure->against == claim.paper_row);
+  for (const PaperClaim& claim : data_.paper.claims) {
+    const PaperMeasure& measure = *data_.paper.Find(claim.metric);
+    const PaperRow& paper = *measure.Find(claim.row);
+    const bool relative = measure.against && !(*measure.against == claim.row);
     const auto ours = [&](const RowKey& row) -> std::string {
-      if (row.method.empty()) return "";
-      const Estimate value = Get(claim.experiment, row, claim.metric);
-      if (std::isnan(value.value)) return WhyMissing(row, claim.experiment);
-      if (!relative) return Show(value, measure->unit);
-      return ShowChange(Ratio(value, Get(claim.experiment, *measure->against, claim.metric)));
+      const Estimate value = Get(row, claim.metric);
+      if (std::isnan(value.value)) return WhyMissing(row, claim.metric->experiment);
+      if (!relative) return Show(value, claim.metric->unit);
+      return ShowChange(Ratio(value, Get(*measure.against, claim.metric)));
     };
     const std::string printed =
-        relative ? ShowChange(paper->value / measure->Find(*measure->against)->value)
-                 : ShowPaper(*paper, measure->unit);
-    const bool baseline = claim.paper_row == kBaseline;
-    table.Row(
-        {claim.text,
-         printed,
-         baseline ? ours(kBaseline) + " <span class=\"ci\">baseline</span>" : ours(claim.paper_row),
-         ours(claim.silc_row),
-         Chip(VerdictOn(*measure, claim.paper_row))});
+        relative ? ShowChange(paper.value / measure.Find(*measure.against)->value)
+                 : ShowPaper(paper, claim.metric->unit);
+    const std::optional<RowKey> silc_row = OurRowBeside(claim.row);
+    table.Row({EscapeHtml(claim.text),
+               printed,
+               silc_row ? ours(claim.row)
+                        : ours(claim.row) + " <span class=\"ci\">" + EscapeHtml(Label(claim.row)) +
+                              "</span>",
+               silc_row ? ours(*silc_row) : "",
+               Chip(VerdictOn(measure, claim.row))});
   }
   // what the two methods differ in, without which a reader of the first line alone would choose the
   // wrong one
+  const metric::BudgetMetrics& budget = metric::Budget();
   const auto held = [&](const RowKey& row) {
-    const Estimate over = Get("budget", row, "worst_moments_static");
-    return std::isnan(over.value) ? WhyMissing(row, "budget") : Show(over, "%");
+    const Estimate over = Get(row, budget.worst_moments_static);
+    return std::isnan(over.value) ? WhyMissing(row, budget.experiment())
+                                  : Show(over, budget.worst_moments_static->unit);
   };
-  table.Row({"Not in the paper: moments of stepping with the static stiffness over the budget",
-             "–",
-             held({"silc-paper", "compliance"}),
-             held({"silc", "compliance"}),
-             ""});
+  for (const RowKey& row : data_.paper.RowsOf({budget.form_violations_one_step})) {
+    const std::optional<RowKey> silc_row = OurRowBeside(row);
+    if (!silc_row) continue;
+    table.Row({"Not in the paper: moments of stepping with the static stiffness over the budget",
+               "–",
+               held(row),
+               held(*silc_row),
+               ""});
+  }
   return table.Render();
 }
 

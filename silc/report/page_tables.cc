@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "silc/config/budget_file.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
 #include "silc/report/html.h"
 #include "silc/report/page_words.h"
@@ -26,11 +27,11 @@ std::string PageWriter::Policies() {
       table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", ""}, "missing");
       continue;
     }
-    const auto metric = [&](const char* name, const char* unit) {
+    const auto show = [&](MetricHandle metric) {
       for (const ExperimentResult& result :
            data_.found[std::size_t(&policy - data_.shelf.data())]) {
-        const Metric* found = result.experiment == "walk" ? result.Find(name) : nullptr;
-        if (found) return ShowNumber(found->value) + "&nbsp;" + unit;
+        if (const Metric* found = result.Find(metric))
+          return ShowNumber(found->value) + "&nbsp;" + metric->unit;
       }
       return std::string("–");
     };
@@ -42,9 +43,9 @@ std::string PageWriter::Policies() {
                or_dash(policy.row.mode) + (policy.gravity_held ? ", gravity held" : ""),
                or_dash(policy.seed),
                or_dash(policy.iterations),
-               metric("survival", "%"),
-               metric("gait_error", "m/s"),
-               metric("arm_error", "rad")});
+               show(metric::Walk().survival),
+               show(metric::Walk().gait_error),
+               show(metric::Walk().arm_error)});
   }
   std::string out = Paragraph(
       "Method, mode and seed are what each file says of itself. Rows are comparable only where "
@@ -72,7 +73,9 @@ std::string PageWriter::TableOne() {
   const auto axes = [](double x, double y, double z) {
     return fmt::format("{:g}, {:g}, {:g}", x, y, z);
   };
+  double softest = HUGE_VAL;  // [N/m] at the centre of mass
   for (const PaperMode& mode : data_.paper.modes) {
+    softest = std::min(softest, mode.com[0]);
     const BudgetSpec spec = ReadBudget(mode.name).spec;
     const auto three = [&](const std::optional<Eigen::Vector3d>& k) {
       return k ? axes((*k)[0], (*k)[1], (*k)[2]) : std::string("–");
@@ -96,21 +99,21 @@ std::string PageWriter::TableOne() {
              "experiment. Ours are the files in <code>configs/budgets</code>; a hand’s number is "
              "held against the pelvis, so that in the world it has the legs in series. As bounds "
              "on "
-             "the total stiffness of a standing robot 200 N/m at the centre of mass could "
+             "the total stiffness of a standing robot " +
+             fmt::format("{:g}", softest) +
+             " N/m at the centre of mass could "
              "not be met: gravity alone asks for mg/h, about 500 N/m. They bound the joints’ "
              "part.") +
          table.Render() + Rerun({"silc observe POLICY.onnx --rollout 5 --mode compliance"});
 }
 
-std::string PageWriter::Experiment(const std::string& id,
-                                   const std::string& title,
-                                   const std::string& experiment,
-                                   const std::string& intro) {
-  std::string out = Paragraph(intro);
+std::string PageWriter::ExperimentSection(const PageExperiment& section) {
+  const std::string& experiment = section.experiment->name;
+  std::string out = Paragraph(section.intro);
   std::vector<Verdict> verdicts;
   std::string tables;
   for (const PaperMeasure& measure : data_.paper.measures) {
-    if (measure.experiment == experiment) tables += MeasureTable(measure, &verdicts);
+    if (measure.metric->experiment == experiment) tables += MeasureTable(measure, &verdicts);
   }
   const bool in_paper = !tables.empty();
   if (in_paper) {
@@ -154,7 +157,7 @@ std::string PageWriter::Experiment(const std::string& id,
   }
   out +=
       commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);
-  return Section(id, title, out);
+  return Section(section.id, section.menu, section.title, out);
 }
 
 std::string PageWriter::SeedsOf(const std::string& experiment) const {
@@ -188,12 +191,12 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
   for (const PaperRow& row : measure.rows) values.push_back(row.value);
   const double scale = CommonScale(values);
   const auto add = [&](const RowKey& key, const PaperRow* paper) {
-    const Estimate ours = Get(measure.experiment, key, measure.metric);
+    const Estimate ours = Get(key, measure.metric);
     const bool there = !std::isnan(ours.value);
     std::vector<std::string> cells = {
         EscapeHtml(Label(key)),
         paper ? ShowPaper(*paper, "", scale) : "",
-        there ? Show(Divide(ours, scale)) : WhyMissing(key, measure.experiment)};
+        there ? Show(Divide(ours, scale)) : WhyMissing(key, measure.metric->experiment)};
     cells.push_back(
         there && paper && !std::isnan(paper->value) ? ShowChange(ours.value / paper->value) : "");
     if (relative) {
@@ -203,9 +206,7 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
                           ? ShowChange(paper->value / reference->value)
                           : "");
       cells.push_back(
-          there && !itself
-              ? ShowChange(Ratio(ours, Get(measure.experiment, *measure.against, measure.metric)))
-              : "");
+          there && !itself ? ShowChange(Ratio(ours, Get(*measure.against, measure.metric))) : "");
     }
     const bool judged =
         paper && (paper->says != PaperRow::Says::kNothing || !std::isnan(paper->value));
@@ -219,7 +220,7 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
   };
   for (const PaperRow& row : measure.rows) add(row.row, &row);
   bool more = false;
-  for (const RowKey& key : RowsWith(measure.experiment)) {
+  for (const RowKey& key : RowsWith(measure.metric->experiment)) {
     if (measure.Find(key)) continue;
     if (!more) table.Group("not in the paper");
     more = true;
@@ -229,7 +230,7 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
   const std::string power =
       scale == 1 ? "" : ShowNumber(scale).substr(std::string("1.00·").size()) + " ";
   return table.Render(
-      Pretty(measure.where + ": " + measure.label + " [" + power + measure.unit + "]"));
+      Pretty(measure.where + ": " + measure.label + " [" + power + measure.metric->unit + "]"));
 }
 
 std::string PageWriter::AllMetrics(const std::string& experiment) {
@@ -238,26 +239,22 @@ std::string PageWriter::AllMetrics(const std::string& experiment) {
   std::vector<HtmlTable::Column> columns = {{"metric"}};
   for (const RowKey& row : rows) columns.push_back({EscapeHtml(Label(row)), true});
   HtmlTable table(columns);
-  std::vector<std::pair<std::string, std::string>> names;  // name, label with unit
+  std::vector<MetricHandle> metrics;  // in the order in which results name them
   for (const RowKey& row : rows) {
     for (const ExperimentResult* result : Results(experiment, row)) {
       for (const Metric& metric : result->metrics) {
-        const auto known = std::find_if(
-            names.begin(), names.end(), [&](const auto& n) { return n.first == metric.name; });
-        if (known == names.end()) {
-          names.emplace_back(metric.name,
-                             metric.label + (metric.unit.empty() ? "" : " [" + metric.unit + "]"));
-        }
+        if (std::find(metrics.begin(), metrics.end(), metric.what) == metrics.end())
+          metrics.push_back(metric.what);
       }
     }
   }
-  for (const auto& [name, label] : names) {
-    std::vector<std::string> cells = {Pretty(label)};
-    for (const RowKey& row : rows) cells.push_back(Show(Get(experiment, row, name)));
+  for (const MetricHandle metric : metrics) {
+    std::vector<std::string> cells = {Pretty(LabelWithUnit(metric))};
+    for (const RowKey& row : rows) cells.push_back(Show(Get(row, metric)));
     table.Row(std::move(cells));
   }
   const std::string html = table.Render();
-  return "<details><summary>All " + std::to_string(names.size()) + " metrics</summary>\n" + html +
+  return "<details><summary>All " + std::to_string(metrics.size()) + " metrics</summary>\n" + html +
          "</details>\n";
 }
 
@@ -268,7 +265,7 @@ std::string PageWriter::Figures(const std::string& experiment) {
     results.push_back(Results(experiment, row).front());  // one training seed is enough to look at
     labels.push_back(Label(row));
   }
-  const plot::Figure figure = FigureOf(results, labels, PlotsApart(experiment));
+  const plot::Figure figure = FigureOf(results, labels, FindExperiment(experiment).plots_apart);
   std::string out;
   for (plot::Panel panel : figure.panels) {
     // a figure of one policy has no other place for its name

@@ -7,6 +7,7 @@
 
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/report/html.h"
 
 namespace silc {
@@ -15,6 +16,7 @@ namespace {
 ReportData Empty() {
   ReportData data;
   data.paper = ReadPaper(YamlNode::ParseFile(SourcePath("configs/paper.yaml")));
+  data.plan = ReadPagePlan(YamlNode::ParseFile(SourcePath("configs/report.yaml")), data.paper);
   data.errata = ReadFile(SourcePath("docs/paper_errata.md"));
   data.settings = "Quick settings: one robot.";
   data.command = "silc report --quick";
@@ -45,20 +47,25 @@ ExperimentResult Result(const std::string& experiment, const std::vector<Metric>
   return result;
 }
 
-Metric Number(const std::string& name, double value, double half_width) {
-  return {name, name, "u", value, value - half_width, value + half_width, 3, {}};
+Metric Number(MetricHandle what, double value, double half_width) {
+  return {what, value, value - half_width, value + half_width, 3, {}};
 }
 
 // A page with rows of the paper, rows of ours and rows that are missing.
 ReportData Some() {
   ReportData data = Empty();
-  ExperimentResult budget = Result("budget", {Number("form_violations_one_step", 41, 2)});
+  ExperimentResult budget =
+      Result("budget", {Number(metric::Budget().form_violations_one_step, 41, 2)});
   budget.curves = {{"form", "a<b", "time [s]", "form [1]", {0, 1, 2}, {1, 2, 1}}};
-  ExperimentResult walk = Result("walk", {Number("action_jitter", 2e4, 100)});
+  ExperimentResult walk = Result("walk", {Number(metric::Walk().motion.action_jitter, 2e4, 100)});
   walk.notes = {"3 < 4 & a \"note\""};
   Add(&data, {"baseline", ""}, {walk, budget});
-  Add(&data, {"silc-paper", "compliance"}, {Result("walk", {Number("action_jitter", 1.5e4, 100)})});
-  Add(&data, {"silc", "compliance"}, {Result("walk", {Number("action_jitter", 1e4, 100)})});
+  Add(&data,
+      {"silc-paper", "compliance"},
+      {Result("walk", {Number(metric::Walk().motion.action_jitter, 1.5e4, 100)})});
+  Add(&data,
+      {"silc", "compliance"},
+      {Result("walk", {Number(metric::Walk().motion.action_jitter, 1e4, 100)})});
   data.pictures["walk"] = {"\x89PNG", "A <robot>"};
   return data;
 }
@@ -171,7 +178,8 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
   ReportData data = Some();
   const std::string before = RenderPage(data);
   EXPECT_EQ(before.find("Training seeds beside"), before.npos);
-  ExperimentResult other = Result("walk", {Number("action_jitter", 3.5e4, 100)});
+  ExperimentResult other =
+      Result("walk", {Number(metric::Walk().motion.action_jitter, 3.5e4, 100)});
   other.trials = 256;
   other.policy = "runs/sweep/b-seed2/policy.onnx";
   other.mode = "compliance";
@@ -189,6 +197,13 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
   // (2 + 3.5)/2 · 10⁴
   EXPECT_NE(page.find("2.75"), page.npos);
   EXPECT_EQ(before.find("2.75"), before.npos);
+}
+
+// A command is copied into a shell: a path with a space or a quote is still one word there.
+TEST(EvalCommand, QuotesWhatTheShellWouldTakeApart) {
+  EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", false, 2, {1, 2}),
+            "silc eval walk --policy 'my policies/it'\\''s.onnx' --mode 'a b.yaml' --episodes 2 "
+            "--seeds 1,2");
 }
 
 }  // namespace

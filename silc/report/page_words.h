@@ -5,15 +5,14 @@
 #include <vector>
 
 #include "silc/plot/figure.h"
+#include "silc/policy/method.h"
 #include "silc/report/paper.h"
 #include "silc/report/verdict.h"
 
 /// Small pieces the report's page is made of.
 namespace silc {
 
-inline const RowKey kBaseline{"baseline", ""}, kScalar{"scalar-lcp", ""};
-inline constexpr const char* kMethods[] = {
-    "baseline", "lcp", "sn-lcp", "scalar-lcp", "alcp", "silc-paper", "silc"};
+inline const RowKey kBaseline{Name(Method::kBaseline), ""};
 inline constexpr const char* kNotTrained = "not trained yet";
 
 std::string Chip(Verdict verdict);

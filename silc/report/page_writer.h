@@ -25,7 +25,7 @@ class PageWriter {
   std::vector<const ExperimentResult*> Results(const std::string& experiment,
                                                const RowKey& row) const;
   // over the policies of a row, which differ by their training seed
-  Estimate Get(const std::string& experiment, const RowKey& row, const std::string& metric) const;
+  Estimate Get(const RowKey& row, MetricHandle metric) const;
   // rows of the shelf that have a result, in the order a reader expects
   std::vector<RowKey> RowsWith(const std::string& experiment) const;
   Verdict VerdictOn(const PaperMeasure& measure, const RowKey& row) const;
@@ -33,7 +33,11 @@ class PageWriter {
 
   // ---- parts ----
 
-  std::string Section(const std::string& id, const std::string& title, const std::string& body);
+  // `menu` is its word in the list of sections
+  std::string Section(const std::string& id,
+                      const std::string& menu,
+                      const std::string& title,
+                      const std::string& body);
   std::string Head() const;
   std::string Shots() const;
   std::string Shot(const std::string& experiment, const std::string& style) const;
@@ -42,10 +46,6 @@ class PageWriter {
   // ---- in one page ----
 
   std::string Story();
-  struct Claim {
-    const char *text, *experiment, *metric;
-    RowKey paper_row, silc_row;
-  };
   std::string Headline();
 
   // ---- the shelf ----
@@ -55,10 +55,7 @@ class PageWriter {
 
   // ---- one experiment: its measures, figure, notes, commands ----
 
-  std::string Experiment(const std::string& id,
-                         const std::string& title,
-                         const std::string& experiment,
-                         const std::string& intro);
+  std::string ExperimentSection(const PageExperiment& section);
   // training seeds whose results are recorded; "" when there are none
   std::string SeedsOf(const std::string& experiment) const;
   std::string MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts);
@@ -71,14 +68,17 @@ class PageWriter {
   // ---- six questions ----
 
   std::string Question(int number, const std::string& question, const std::string& answer);
-  struct Wanted {
-    const char *title, *experiment, *metric;
-  };
   // a table of metrics (columns) over rows, with "not trained yet" where there is no policy
-  std::string Compare(const std::vector<RowKey>& rows, const std::vector<Wanted>& wanted);
+  std::string Compare(const std::vector<RowKey>& rows, const std::vector<MetricHandle>& metrics);
   // "no policy for this row yet" for those of the rows that have none; "" when all are there
   std::string Absent(const std::vector<RowKey>& rows) const;
   std::string Questions();
+  std::string QuadraticForm(int number);
+  std::string JitterAndEnergy(int number);
+  std::string HandUnderLoad(int number);
+  std::string CentreOfMass(int number);
+  std::string ImpactAndFoam(int number);
+  std::string FeltStiffness(int number);
 
   // ---- errata and method ----
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "silc/base/nearest.h"
+#include "silc/eval/experiment.h"
+#include "silc/policy/method.h"
 #include "silc/report/project_file.h"
 
 namespace silc {
@@ -14,10 +17,40 @@ std::array<double, 3> ReadAxes(const YamlNode& node) {
   return {axes[0], axes[1], axes[2]};
 }
 
-PaperRow ReadRow(const YamlNode& node, bool has_reference) {
+// METHOD or METHOD/MODE; the mode is one of the paper's.
+RowKey ReadRowKey(const YamlNode& node, const Paper& paper) {
+  const std::string text = node.AsString();
+  const auto slash = text.find('/');
+  RowKey row{text.substr(0, slash), ""};
+  if (std::find(MethodNames().begin(), MethodNames().end(), row.method) == MethodNames().end())
+    node.Fail("there is no method '" + row.method + "'" + DidYouMean(row.method, MethodNames()));
+  if (slash == std::string::npos) return row;
+  row.mode = text.substr(slash + 1);
+  std::vector<std::string> modes;
+  for (const PaperMode& mode : paper.modes) modes.push_back(mode.name);
+  if (!paper.FindMode(row.mode))
+    node.Fail("there is no mode '" + row.mode + "'" + DidYouMean(row.mode, modes));
+  return row;
+}
+
+// The keys `experiment` and `metric` of a map.
+MetricHandle ReadMetric(const YamlNode& node) {
+  std::vector<std::string> experiments;
+  for (const Experiment& experiment : Experiments()) experiments.push_back(experiment.name);
+  const MetricTable& declared = FindExperiment(node["experiment"].AsChoice(experiments)).metrics;
+  const std::string name = node["metric"].AsString();
+  const std::optional<MetricHandle> metric = declared.Find(name);
+  if (!metric) {
+    node["metric"].Fail("'" + name + "' is no metric of " + declared.experiment() +
+                        DidYouMean(name, declared.Names()));
+  }
+  return *metric;
+}
+
+PaperRow ReadRow(const YamlNode& node, const Paper& paper, bool has_reference) {
   node.Keys({"row"}, {"value", "spread", "says"});
   PaperRow row;
-  row.row = ParseRow(node["row"].AsString());
+  row.row = ReadRowKey(node["row"], paper);
   if (node.Has("value")) row.value = node["value"].AsDouble();
   if (node.Has("spread")) row.spread = node["spread"].AsDoubleIn(0, 1e30);
   if (node.Has("says")) {
@@ -32,30 +65,34 @@ PaperRow ReadRow(const YamlNode& node, bool has_reference) {
   return row;
 }
 
-PaperMeasure ReadMeasure(const YamlNode& node) {
-  node.Keys({"metric", "experiment", "where", "label", "unit", "rows"}, {"against"});
-  PaperMeasure measure;
-  measure.metric = node["metric"].AsString();
-  measure.experiment = node["experiment"].AsString();
-  measure.where = node["where"].AsString();
-  measure.label = node["label"].AsString();
-  measure.unit = node["unit"].AsString();
-  if (node.Has("against")) measure.against = ParseRow(node["against"].AsString());
+PaperMeasure ReadMeasure(const YamlNode& node, const Paper& paper) {
+  node.Keys({"metric", "experiment", "where", "unit", "rows"}, {"label", "against"});
+  PaperMeasure measure{ReadMetric(node), node["where"].AsString()};
+  measure.label = node.Has("label") ? node["label"].AsString() : measure.metric->label;
+  if (paper.Find(measure.metric)) node["metric"].Fail("is there already");
+  if (node["unit"].AsString() != measure.metric->unit) {
+    node["unit"].Fail("must be that of the metric, '" + measure.metric->unit +
+                      "': numbers are compared as they stand");
+  }
+  if (node.Has("against")) measure.against = ReadRowKey(node["against"], paper);
   for (int i = 0; i < node["rows"].size(); ++i) {
-    measure.rows.push_back(ReadRow(node["rows"][i], measure.against.has_value()));
+    measure.rows.push_back(ReadRow(node["rows"][i], paper, measure.against.has_value()));
   }
   if (measure.against && !measure.Find(*measure.against))
     node["against"].Fail("'" + Name(*measure.against) + "' is none of the rows");
   return measure;
 }
 
-}  // namespace
-
-RowKey ParseRow(const std::string& text) {
-  const auto slash = text.find('/');
-  if (slash == std::string::npos) return {text, ""};
-  return {text.substr(0, slash), text.substr(slash + 1)};
+PaperClaim ReadClaim(const YamlNode& node, const Paper& paper) {
+  node.Keys({"metric", "experiment", "row", "text"});
+  PaperClaim claim{node["text"].AsString(), ReadMetric(node), ReadRowKey(node["row"], paper)};
+  const PaperMeasure* measure = paper.Find(claim.metric);
+  if (!measure) node["metric"].Fail("is none of the measures");
+  if (!measure->Find(claim.row)) node["row"].Fail("is none of the measure's rows");
+  return claim;
 }
+
+}  // namespace
 
 std::string Name(const RowKey& row) {
   return row.mode.empty() ? row.method : row.method + "/" + row.mode;
@@ -67,15 +104,41 @@ const PaperRow* PaperMeasure::Find(const RowKey& row) const {
   return at == rows.end() ? nullptr : &*at;
 }
 
-const PaperMeasure* Paper::Find(const std::string& experiment, const std::string& metric) const {
-  const auto at = std::find_if(measures.begin(), measures.end(), [&](const PaperMeasure& m) {
-    return m.experiment == experiment && m.metric == metric;
-  });
+const PaperMeasure* Paper::Find(MetricHandle metric) const {
+  const auto at = std::find_if(
+      measures.begin(), measures.end(), [&](const auto& m) { return m.metric == metric; });
   return at == measures.end() ? nullptr : &*at;
 }
 
+const PaperMode* Paper::FindMode(const std::string& name) const {
+  const auto at =
+      std::find_if(modes.begin(), modes.end(), [&](const auto& m) { return m.name == name; });
+  return at == modes.end() ? nullptr : &*at;
+}
+
+std::vector<RowKey> Paper::RowsOf(const std::vector<MetricHandle>& metrics) const {
+  std::vector<RowKey> rows;
+  const auto add = [&](const RowKey& row) {
+    if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+  };
+  for (const MetricHandle metric : metrics) {
+    const PaperMeasure* measure = Find(metric);
+    if (!measure) continue;
+    for (const PaperRow& row : measure->rows) add(row.row);
+  }
+  for (const RowKey& row : std::vector<RowKey>(rows)) {
+    if (const std::optional<RowKey> ours = OurRowBeside(row)) add(*ours);
+  }
+  return rows;
+}
+
+std::optional<RowKey> OurRowBeside(const RowKey& row) {
+  if (row.method != Name(Method::kSilcPaper)) return std::nullopt;
+  return RowKey{Name(Method::kSilc), row.mode};
+}
+
 Paper ReadPaper(const YamlNode& root) {
-  root.Keys({"source", "modes", "measures"});
+  root.Keys({"source", "modes", "measures", "claims"});
   Paper paper;
   paper.source = root["source"].AsString();
   for (int i = 0; i < root["modes"].size(); ++i) {
@@ -90,7 +153,10 @@ Paper ReadPaper(const YamlNode& root) {
     paper.modes.push_back(mode);
   }
   for (int i = 0; i < root["measures"].size(); ++i) {
-    paper.measures.push_back(ReadMeasure(root["measures"][i]));
+    paper.measures.push_back(ReadMeasure(root["measures"][i], paper));
+  }
+  for (int i = 0; i < root["claims"].size(); ++i) {
+    paper.claims.push_back(ReadClaim(root["claims"][i], paper));
   }
   return paper;
 }
@@ -103,7 +169,7 @@ Verdict Judge(const PaperMeasure& measure,
               const Estimate& ours_against) {
   const PaperRow* paper = measure.Find(row);
   if (!paper) return Verdict::kOpen;
-  const double share = measure.unit == "%" ? ours.value / 100 : ours.value;
+  const double share = measure.metric->unit == "%" ? ours.value / 100 : ours.value;
   switch (paper->says) {
     case PaperRow::Says::kNone:
       return JudgeNever(share);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "silc/base/yaml.h"
+#include "silc/eval/metric_table.h"
 #include "silc/report/verdict.h"
 
 namespace silc {
@@ -16,8 +17,7 @@ struct RowKey {
   std::string method, mode;
   bool operator==(const RowKey&) const = default;
 };
-RowKey ParseRow(const std::string& text);  ///< "silc-paper/compliance", "baseline"
-std::string Name(const RowKey& row);       ///< the same text again
+std::string Name(const RowKey& row);  ///< "silc-paper/compliance", "baseline"
 
 struct PaperRow {
   RowKey row;
@@ -27,13 +27,20 @@ struct PaperRow {
 
 /// One metric the paper reports.
 struct PaperMeasure {
-  std::string metric, experiment;  // ours, in `silc eval`
-  std::string where;               // "Table II"
-  std::string label, unit;
+  MetricHandle metric;  // ours, in `silc eval`; its unit is that of the rows
+  std::string where;    // "Table II"
+  std::string label;    // what the paper calls it
   std::optional<RowKey> against;
   std::vector<PaperRow> rows;
 
   const PaperRow* Find(const RowKey& row) const;
+};
+
+/// A line of the page's first table: what the paper says of one row of a measure.
+struct PaperClaim {
+  std::string text;
+  MetricHandle metric;
+  RowKey row;
 };
 
 struct PaperMode {
@@ -48,11 +55,20 @@ struct Paper {
   std::string source;
   std::vector<PaperMode> modes;
   std::vector<PaperMeasure> measures;
+  std::vector<PaperClaim> claims;
 
-  const PaperMeasure* Find(const std::string& experiment, const std::string& metric) const;
+  const PaperMeasure* Find(MetricHandle metric) const;
+  const PaperMode* FindMode(const std::string& name) const;
+  /// The rows that the paper has for these metrics, in its order, then silc's own row of each that
+  /// is silc-paper's: what a comparison with the paper shows.
+  std::vector<RowKey> RowsOf(const std::vector<MetricHandle>& metrics) const;
 };
 
-/// Throws ConfigError.
+/// The row of method silc beside one of silc-paper; nothing for other methods.
+std::optional<RowKey> OurRowBeside(const RowKey& row);
+
+/// Every name in the file is looked up: metrics in their experiment's table, methods, modes, rows.
+/// One that is not known is a ConfigError that names the nearest.
 Paper ReadPaper(const YamlNode& root);
 /// configs/paper.yaml of this folder, the source tree or the installation.
 Paper ReadPaper();

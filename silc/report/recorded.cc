@@ -7,16 +7,15 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/yaml.h"
-#include "silc/report/page_words.h"
+#include "silc/policy/method.h"
 
 namespace silc {
 
-std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
+std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper& paper) {
   namespace fs = std::filesystem;
   const fs::path seeds = fs::path(folder) / "seeds";
   const std::string index = (seeds / "index.yaml").string();
   if (!fs::is_regular_file(index)) return {};
-  const std::vector<std::string> methods(std::begin(kMethods), std::end(kMethods));
   const YamlNode list = YamlNode::ParseFile(index);
   if (!list.IsList()) list.Fail("must be a list of results");
   std::vector<RecordedResult> recorded;
@@ -25,12 +24,19 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder) {
     const YamlNode node = list[i];
     node.Keys({"file", "method", "seed"}, {"mode"});
     RecordedResult one;
-    one.row.method = node["method"].AsChoice(methods);
+    one.row.method = node["method"].AsChoice(MethodNames());
     if (node.Has("mode")) one.row.mode = node["mode"].AsString();
     one.seed = node["seed"].AsString();
     const std::string file = (seeds / node["file"].AsString()).string();
     if (!fs::is_regular_file(file)) node["file"].Fail(file + ": no such file");
     one.result = FromJson(ReadFile(file), file);
+    for (const PaperMeasure& measure : paper.measures) {
+      if (measure.metric->experiment != one.result.experiment || one.result.Find(measure.metric))
+        continue;
+      node["file"].Fail(file + ": has no metric '" + measure.metric->name + "', which " +
+                        measure.where + " has\n  Write it again with silc eval " +
+                        one.result.experiment + " --json.");
+    }
     if (!policies.insert(one.result.experiment + one.result.policy_hash).second) {
       node["file"].Fail("a result of the same policy is there already");
     }

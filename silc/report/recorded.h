@@ -22,7 +22,9 @@ struct RecordedResult {
 ///     - {file: NAME.json, method: silc, mode: compliance, seed: 2}
 ///
 /// NAME.json is what `silc eval … --json NAME.json` writes of one policy; methods without a budget
-/// have no mode. Throws ConfigError for what cannot be read or is there twice.
-std::vector<RecordedResult> ReadRecorded(const std::string& folder);
+/// have no mode. Throws ConfigError for what cannot be read or is there twice, for a metric that
+/// the experiment does not declare, and where one that the paper has is missing: a row's number
+/// would otherwise be of fewer seeds than the page says.
+std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper& paper);
 
 }  // namespace silc

@@ -14,6 +14,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
 #include "silc/observe/load_policy.h"
+#include "silc/policy/method.h"
 #include "silc/report/page.h"
 #include "silc/report/project_file.h"
 #include "silc/report/shots.h"
@@ -25,10 +26,6 @@ namespace fs = std::filesystem;
 
 // Raised whenever an experiment's code gives other numbers for the same settings.
 constexpr int kResultsVersion = 3;
-
-// experiments of the page, in its order
-constexpr const char* kExperiments[] = {
-    "walk", "hand-impact", "foam-step", "com-impulse", "hand-load", "budget", "frequency"};
 
 std::string Seeds(const std::vector<std::uint64_t>& seeds) {
   std::string text;
@@ -64,18 +61,22 @@ class Reporter {
   explicit Reporter(const ReportOptions& options) : options_(options) {}
 
   ReportOutcome Run() {
-    // a wrong name is said before anything is read
-    for (const std::string& name : options_.experiments) FindExperiment(name);
+    // a wrong name is said before anything is run
     data_.paper = ReadPaper();
+    data_.plan = ReadPagePlan(data_.paper);
+    for (const std::string& name : options_.experiments) data_.plan.Find(name);
+    CheckSeeds(options_.seeds);
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
-    data_.recorded = ReadRecorded(options_.policies);
+    data_.recorded = ReadRecorded(options_.policies, data_.paper);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;
     data_.experiments = options_.experiments;
-    if (data_.experiments.empty())
-      data_.experiments.assign(std::begin(kExperiments), std::end(kExperiments));
+    if (data_.experiments.empty()) {
+      for (const PageExperiment& one : data_.plan.experiments)
+        data_.experiments.push_back(one.experiment->name);
+    }
     data_.found.resize(data_.shelf.size());
     data_.settings = Settings();
 
@@ -104,13 +105,12 @@ class Reporter {
   std::string Settings() const {
     std::string text = options_.quick ? "Quick settings: " : "Full settings: ";
     for (std::size_t i = 0; i < data_.experiments.size(); ++i) {
-      const Experiment& experiment = FindExperiment(data_.experiments[i]);
-      const int episodes = EpisodesFor(experiment.name, options_.quick);
+      const PageExperiment& one = data_.plan.Find(data_.experiments[i]);
       text += fmt::format("{}{} {} {}",
                           i == 0 ? "" : ", ",
-                          experiment.name,
-                          episodes > 0 ? episodes : experiment.episodes,
-                          experiment.unit);
+                          one.experiment->name,
+                          one.Episodes(options_.quick),
+                          one.experiment->unit);
     }
     return text + fmt::format("; seed {}.", Seeds(options_.seeds));
   }
@@ -121,16 +121,16 @@ class Reporter {
     for (const ShelfPolicy& policy : data_.shelf)
       hashes.push_back(policy.fault.empty() ? ContentHash(policy.path) : "");
     for (const std::string& name : data_.experiments) {
+      const PageExperiment& section = data_.plan.Find(name);
       for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
         const ShelfPolicy& policy = data_.shelf[i];
-        if (!policy.fault.empty() || !Wanted(name, policy.row.method, policy.row.mode)) continue;
+        if (!policy.fault.empty() || !section.Shows(policy.row)) continue;
         Job job{i, name, {}, ""};
         job.options.mode = policy.budget();
         job.options.hold_gravity = policy.gravity_held && FindExperiment(name).observes_budget;
         job.options.seeds = options_.seeds;
         job.options.threads = options_.threads;
-        job.options.episodes = EpisodesFor(name, options_.quick);
-        if (job.options.episodes == 0) job.options.episodes = FindExperiment(name).episodes;
+        job.options.episodes = section.Episodes(options_.quick);
         job.file =
             (fs::path(Cache()) / (CacheName(job, hashes[i], options_.version) + ".json")).string();
         data_.commands[RunKey(name, policy.path)] = EvalCommand(name,
@@ -201,7 +201,7 @@ class Reporter {
       const Job* best = nullptr;
       const auto rank = [&](const Job& job) {
         const std::string& method = data_.shelf[job.policy].row.method;
-        return method == "silc" ? 2 : method == "silc-paper" ? 1 : 0;
+        return method == Name(Method::kSilc) ? 2 : method == Name(Method::kSilcPaper) ? 1 : 0;
       };
       for (const Job& job : jobs) {
         if (job.experiment == experiment && (!best || rank(job) > rank(*best))) best = &job;
@@ -242,26 +242,6 @@ class Reporter {
 };
 
 }  // namespace
-
-bool Wanted(const std::string& experiment, const std::string& method, const std::string& mode) {
-  const bool hand_mode = mode == "soft-hand" || mode == "hard-hand";
-  if (experiment == "walk" || experiment == "budget") return true;
-  if (experiment == "com-impulse") return !hand_mode;
-  if (experiment == "hand-load" || experiment == "frequency") {
-    return hand_mode || mode == "compliance" || method == "baseline" || method == "scalar-lcp";
-  }
-  if (experiment == "hand-impact") return mode == "soft-hand" || method == "baseline";
-  if (experiment == "foam-step") return mode == "compliance" || method == "baseline";
-  return true;
-}
-
-int EpisodesFor(const std::string& experiment, bool quick) {
-  if (!quick) return 0;
-  if (experiment == "walk") return 48;
-  if (experiment == "com-impulse" || experiment == "hand-impact" || experiment == "foam-step")
-    return 3;
-  return 1;
-}
 
 ReportOutcome WriteReport(const ReportOptions& options) { return Reporter(options).Run(); }
 

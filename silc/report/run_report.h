@@ -31,12 +31,6 @@ struct ReportOutcome {
   int computed = 0, cached = 0, failed = 0;
 };
 
-/// Which policies an experiment is run on: those of rows some table or question of the page shows.
-bool Wanted(const std::string& experiment, const std::string& method, const std::string& mode);
-
-/// Robots or trials per seed. 0: the experiment's own number.
-int EpisodesFor(const std::string& experiment, bool quick);
-
 /// Runs what the cache does not have, policy by policy, each result written as soon as it is there,
 /// then writes the page. A file or an experiment that fails is named in the page and spoils nothing
 /// else. Throws ConfigError for a wrong folder or experiment, RunError when nothing can be written.

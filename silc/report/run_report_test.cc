@@ -95,7 +95,12 @@ TEST_F(ReportTest, AFileThatCannotBeUsedSpoilsNothing) {
 TEST_F(ReportTest, WrongFolderOrExperimentIsSaidAtOnce) {
   options_.experiments = {"com-impuls"};
   EXPECT_THROW(WriteReport(options_), ConfigError);
+  options_.experiments = {"stand"};  // an experiment, but none of the page's
+  EXPECT_THROW(WriteReport(options_), ConfigError);
   options_.experiments = {};
+  options_.seeds = {1, 2, 1};
+  EXPECT_THROW(WriteReport(options_), ConfigError);
+  options_.seeds = {1};
   options_.policies = (folder_ / "nowhere").string();
   EXPECT_THROW(WriteReport(options_), ConfigError);
 }
@@ -123,19 +128,6 @@ TEST_F(ReportTest, ABudgetThatLeavesGravityOutIsObservedWithoutIt) {
   const std::string page = ReadFile(WriteReport(options_).page);
   EXPECT_NE(page.find("a.onnx --mode compliance --hold-gravity --episodes"), page.npos);
   EXPECT_NE(page.find("b.onnx --mode compliance --episodes"), page.npos);
-}
-
-// The page asks for each experiment on the rows the paper has there, and on ours.
-TEST(Wanted, CoversThePapersRows) {
-  for (const PaperMeasure& measure : ReadPaper().measures) {
-    for (const PaperRow& row : measure.rows) {
-      EXPECT_TRUE(Wanted(measure.experiment, row.row.method, row.row.mode))
-          << measure.experiment << " " << Name(row.row);
-      if (row.row.method == "silc-paper") {
-        EXPECT_TRUE(Wanted(measure.experiment, "silc", row.row.mode));
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
+#include "silc/base/shell.h"
 #include "silc/base/table.h"
 #include "silc/base/yaml.h"
 #include "silc/policy/onnx/reader.h"
@@ -163,15 +164,6 @@ std::string Difference(TrainConfig there, TrainConfig here) {
   return {};
 }
 
-std::string CommandOf(const std::vector<std::string>& words) {
-  std::string text = "silc";
-  for (const std::string& word : words) {
-    const bool plain = word.find_first_of(" []{}*?'\"$&;()<>|\\") == std::string::npos;
-    text += plain ? " " + word : " '" + word + "'";
-  }
-  return text;
-}
-
 // the last iteration's figures, those a reader of a card looks for
 std::string LastFigures(const std::string& folder) {
   const nlohmann::json last = LastMetrics(folder);
@@ -217,8 +209,8 @@ std::string Card(const Sweep& sweep, const SweepJob& job, const std::string& res
       config.task,
       config.learn.penalty.method,
       IsBounded(config) ? ", " + BudgetNote(config) : "",
-      CommandOf(job.TrainWords(
-          job.from < 0 ? "" : sweep.jobs[static_cast<std::size_t>(job.from)].folder)),
+      "silc " + ShellCommand(job.TrainWords(
+                    job.from < 0 ? "" : sweep.jobs[static_cast<std::size_t>(job.from)].folder)),
       start,
       run["commit"].AsString(),
       config.learn.seed,

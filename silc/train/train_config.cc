@@ -16,7 +16,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/policy/layout_file.h"
-#include "silc/policy/training_notes.h"
+#include "silc/policy/method.h"
 #include "silc/robot/robot_model.h"
 #include "silc/task/task_layout.h"
 

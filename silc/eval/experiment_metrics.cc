@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/eval/experiment_metrics.h"
+
+#include <fmt/format.h>
+
+// Braces initialise from left to right, so families are declared in the order in which they stand.
+namespace silc::metric {
+
+BudgetMetrics::Quantiles BudgetMetrics::DeclareQuantiles(const std::string& suffix,
+                                                         const std::string& where) {
+  const auto p99 = [&](const std::string& name, const std::string& label) {
+    return Declare(name + suffix, label + where, "", Better::kLower);
+  };
+  return {p99("worst_one_step_p99", "worst eigenvalue p99, K₁"),
+          p99("worst_static_p99", "worst eigenvalue p99, K_s"),
+          p99("sigma_paper_p99", "σ p99, (S7a) on K₁"),
+          p99("disc_p99", "σ p99, (S7c) on K_s")};
+}
+
+BudgetMetrics::InMode BudgetMetrics::DeclareMode(const std::string& suffix,
+                                                 const std::string& where) {
+  return {Declare("moments" + suffix, "moments" + where, "%", Better::kNeither),
+          DeclareQuantiles(suffix, where)};
+}
+
+EpisodeMetrics::Motion EpisodeMetrics::DeclareMotion(const std::string& suffix,
+                                                     const std::string& where) {
+  const auto mean = [&](const std::string& name, const std::string& label, const char* unit) {
+    return Declare(name + suffix, label + where, unit, Better::kLower);
+  };
+  return {mean("action_jitter", "action jitter", "1/s³"),
+          mean("velocity_jitter", "velocity jitter", "rad/s⁴"),
+          mean("torque_jitter", "torque jitter", "N·m/s³"),
+          mean("power", "mean |τ q̇|", "W")};
+}
+
+EpisodeMetrics::Support EpisodeMetrics::DeclareSupport(const std::string& suffix,
+                                                       const std::string& where) {
+  return {
+      Declare("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", Better::kLower),
+      Declare(
+          "worst_static_p99" + suffix, "worst eigenvalue p99, K_s" + where, "", Better::kLower)};
+}
+
+FrequencyMetrics::Point FrequencyMetrics::DeclarePoint(const std::string& name,
+                                                       const std::string& label) {
+  const auto at = [&](double hz) {
+    return AtFrequency{hz,
+                       Declare(fmt::format("{}_stiffness_{:g}hz", name, hz),
+                               fmt::format("{}: Re at {:g} Hz", label, hz),
+                               "N/m",
+                               Better::kNeither),
+                       Declare(fmt::format("{}_damping_{:g}hz", name, hz),
+                               fmt::format("{}: Im/ω at {:g} Hz", label, hz),
+                               "N·s/m",
+                               Better::kHigher)};
+  };
+  return {
+      name,
+      label,
+      Declare(
+          name + "_error", label + ": |measured − (S4)|/|measured|, median", "%", Better::kLower),
+      Declare(name + "_residual", label + ": worst share of other motion", "%", Better::kLower),
+      at(0.5),
+      at(1),
+      at(3),
+      at(10)};
+}
+
+const ComImpulseMetrics& ComImpulse() {
+  static const ComImpulseMetrics metrics;
+  return metrics;
+}
+
+const HandLoadMetrics& HandLoad() {
+  static const HandLoadMetrics metrics;
+  return metrics;
+}
+
+const BudgetMetrics& Budget() {
+  static const BudgetMetrics metrics;
+  return metrics;
+}
+
+const EpisodeMetrics& Walk() {
+  static const EpisodeMetrics metrics("walk");
+  return metrics;
+}
+
+const EpisodeMetrics& Stand() {
+  static const EpisodeMetrics metrics("stand");
+  return metrics;
+}
+
+const HandImpactMetrics& HandImpact() {
+  static const HandImpactMetrics metrics;
+  return metrics;
+}
+
+const FoamStepMetrics& FoamStep() {
+  static const FoamStepMetrics metrics;
+  return metrics;
+}
+
+const FrequencyMetrics& Frequency() {
+  static const FrequencyMetrics metrics;
+  return metrics;
+}
+
+}  // namespace silc::metric
