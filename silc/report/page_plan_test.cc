@@ -75,7 +75,7 @@ TEST(PagePlan, WrongNamesAreSaid) {
 }
 
 TEST(PagePlan, WhatShipsIsRead) {
-  const std::string root = SILC_SOURCE_DIR;
+  const std::string root = SourcePath("");
   const Paper paper = ReadPaper(YamlNode::ParseFile(root + "/configs/paper.yaml"));
   const PagePlan plan = ReadPagePlan(YamlNode::ParseFile(root + "/configs/report.yaml"), paper);
   // the hands' modes are tried at the hands, not by a push at the pelvis

@@ -9,6 +9,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/eval/experiment_metrics.h"
 
 namespace silc {
@@ -103,7 +104,7 @@ TEST_F(RecordedTest, SaysWhichMetricIsUnknownOrMissing) {
 
 // The records that ship have every metric of the paper's tables, by today's names.
 TEST(Recorded, WhatShipsIsRead) {
-  const std::string root = SILC_SOURCE_DIR;
+  const std::string root = SourcePath("");
   const Paper paper = ReadPaper(YamlNode::ParseFile(root + "/configs/paper.yaml"));
   EXPECT_FALSE(ReadRecorded(root + "/policies", paper).empty());
 }
