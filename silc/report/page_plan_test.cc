@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/eval/experiment_metrics.h"
 
 namespace silc {
