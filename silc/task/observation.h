@@ -10,14 +10,14 @@
 namespace silc {
 
 /// The gait clock of a layout may tell so many feet their phase.
-inline constexpr int kMaxFeet = 2;
+inline constexpr int kClockFeet = 2;
 /// What the critic sees beside a frame of the actors.
 inline constexpr int kPrivilegedObs = 21;
 
 /// Values an observation is made of. Phases stand last, so that the positions of the others do not
 /// depend on the layout's number of feet.
 SILC_HD constexpr ObservationSources TaskSources() {
-  return {.joints = kTaskJoints, .actions = kTaskJoints, .feet = kMaxFeet};
+  return {.joints = kTaskJoints, .actions = kTaskJoints, .feet = kClockFeet};
 }
 inline constexpr int kNumValues = TaskSources().size();
 
@@ -35,7 +35,7 @@ struct TaskObservation {
   int width;   // of the actors' observation
   bool whole_frames, newest_first, first_frame_fills;
   int num_feet;
-  float foot_phase[kMaxFeet];  // [rad] when the robot sets off
+  float foot_phase[kClockFeet];  // [rad] when the robot sets off
   float standing_phase;        // [rad]
 
   SILC_HD int critic_width() const { return frame_width + kPrivilegedObs; }

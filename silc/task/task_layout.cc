@@ -84,10 +84,10 @@ void CheckActions(const RobotSpec& robot, const ObservationLayout& layout) {
 }
 
 void CheckTerms(const RobotSpec& robot, const ObservationLayout& layout) {
-  if (layout.clock.offsets.size() > kMaxFeet) {
+  if (layout.clock.offsets.size() > kClockFeet) {
     Fail(layout,
          "clock.offsets",
-         fmt::format("{} phases, the task has {} feet", layout.clock.offsets.size(), kMaxFeet));
+         fmt::format("{} phases, the task has {} feet", layout.clock.offsets.size(), kClockFeet));
   }
   bool walk = false;
   for (const ObservationTerm& term : layout.terms) {

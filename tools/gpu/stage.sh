@@ -17,7 +17,7 @@ packages=(libeigen3-dev libfmt-dev libfmt9 libspdlog-dev libspdlog1.10 libyaml-c
 # what a build reads: headers, CMake packages, shared libraries, GoogleTest's archives, protoc
 dpkg -L "${packages[@]}" |
   grep -E '^(/usr/include/.*|/usr/(lib|share)/.*cmake.*|.*/lib(gtest|gmock)[^/]*\.a|.*\.so(\.[0-9.]*)?|/usr/bin/protoc.*)$' |
-  grep -v '^/usr/include/eigen3/unsupported/' |
+  grep -v '^/usr/include/eigen3/unsupported/Eigen/CXX11/' |
   while read -r file; do if [[ ! -d $file || -L $file ]]; then echo "${file#/}"; fi; done |
   tar -C / -cf - -T - | tar -C "$stage" -xf -
 # links that point out of the stage (libz's) are made to point into it
