@@ -82,7 +82,7 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
   elseif("${TORCH_CXX_FLAGS}" MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
     message(WARNING "LibTorch at ${TORCH_INSTALL_PREFIX} is built for the old C++ ABI and cannot be linked with the "
                     "other libraries: silc is built without its trainer. PyTorch 2.7 and newer have the new ABI.")
-  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND "${Torch_VERSION}" VERSION_LESS 2)
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND "${Torch_VERSION}" VERSION_LESS 2 AND NOT SILC_TIDY)
     # its List.h holds vectors of a type not complete yet, which clang instantiates too early in C++20
     message(STATUS "LibTorch ${Torch_VERSION} does not compile as C++20 under clang: silc is built without its "
                    "trainer here. Use g++, or LibTorch 2.")
@@ -95,6 +95,10 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
     add_library(silc_torch INTERFACE)
     target_link_libraries(silc_torch INTERFACE ${TORCH_LIBRARIES})
     target_include_directories(silc_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+    if(SILC_TIDY AND "${Torch_VERSION}" VERSION_LESS 2)
+      # clang can read it this way, and need not link
+      target_compile_options(silc_torch INTERFACE -include ${PROJECT_SOURCE_DIR}/tools/tidy/vector_not_constexpr.h)
+    endif()
     # PyTorch's headers come with an fmt of their own and no library to it
     list(GET TORCH_INCLUDE_DIRS 0 _torch_include)
     if(EXISTS ${_torch_include}/fmt/format.h AND NOT _torch_include IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)

@@ -103,7 +103,7 @@ AdamW::AdamW(const Tensor& flat, double weight_decay)
       t(at::zeros({}, flat.options().dtype(at::kDouble))),
       weight_decay_(weight_decay) {}
 
-void AdamW::Step(Tensor flat, const Tensor& gradient, const Tensor& rate) {
+void AdamW::Step(const Tensor& flat, const Tensor& gradient, const Tensor& rate) {
   constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
   at::NoGradGuard no_tape;
   t.add_(1);

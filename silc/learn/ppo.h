@@ -82,7 +82,7 @@ class AdamW {
   AdamW() = default;
   AdamW(const Tensor& flat, double weight_decay);
   /// @param rate  scalar tensor η on the device
-  void Step(Tensor flat, const Tensor& gradient, const Tensor& rate);
+  void Step(const Tensor& flat, const Tensor& gradient, const Tensor& rate);
 
   Tensor m, v;  // like flat
   Tensor t;     // scalar double: steps taken
