@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   }
   try {
     // the robot: its joints, its gains, how its contacts let it move
-    const silc::RobotModel robot = silc::RobotModel::Load(argc == 3 ? argv[2] : "g1");
+    const silc::RobotModel robot =
+        silc::RobotModel::Load(argc == 3 ? argv[2] : silc::kDefaultRobot);
     // the policy: a regulator around the standing pose, one layer
     const silc::StandPolicy policy = silc::DesignStandPolicy(robot);
     // the file: the network, and everything needed to run it on the robot

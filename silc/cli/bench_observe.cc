@@ -175,7 +175,7 @@ void BenchPolicy(const BenchArguments& args,
         {"value", hundredths(Quantile(us, 0.5))},
         {"unit", "us"},
         {"p99", hundredths(Quantile(us, 0.99))},
-        {"robot", "g1"},
+        {"robot", kDefaultRobot},
         {"network", network},
         {"frames", policy.layout().history},
         {"action_loop",
@@ -197,7 +197,7 @@ void BenchPolicy(const BenchArguments& args,
 }
 
 void BenchObserve(const BenchArguments& args) {
-  const RobotModel robot = RobotModel::Load("g1");
+  const RobotModel robot = RobotModel::Load(kDefaultRobot);
   if (!args.policy.empty()) {
     BenchPolicy(args,
                 robot,

@@ -66,6 +66,17 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("observe none.onnx", "none.onnx: no such file");
   expect("observe " + *stand_ + " --robot g2", "g2");
   expect("observe " + *stand_ + " --mode complaince", "did you mean compliance?");
+  expect("observe " + *stand_ + " --mode ''", "--mode '': name a budget");
+  expect("observe " + *stand_ + " --mode compliance,gravty=held", "did you mean gravity?");
+  expect("observe " + *stand_ + " --condition two-sided",
+         "--condition: is part of the budget: --mode compliance,condition=two-sided");
+  expect("eval walk --policy " + *stand_ + " --hold-gravity",
+         "--hold-gravity: is part of the budget: --mode compliance,gravity=held");
+  expect("eval budget --policy " + *stand_ + " --with-gravity",
+         "--with-gravity: is part of the budget: --mode compliance,gravity=followed");
+  expect("export " + *stand_ + " " + Path("x.onnx") + " --note silc_gravity=held",
+         "is part of the budget now; --mode writes it");
+  expect("export " + *stand_ + " " + Path("x.onnx") + " --mode ''", "--mode '': name a budget");
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
   expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
@@ -161,6 +172,26 @@ TEST_F(Cli, CheckTurnsAViolationIntoAFailure) {
       << outcome.text;
 }
 
+// --check goes by the budget inside the policy, its channels and its floor included.
+TEST_F(Cli, CheckGoesByTheBudgetInsideThePolicy) {
+  const std::string policy = Path("inside.onnx");
+  const auto check = [&](const std::string& mode) {
+    const Outcome exported = Silc("export " + *stand_ + " " + policy + " --mode " + mode);
+    EXPECT_EQ(exported.code, 0) << exported.text;
+    EXPECT_NE(exported.text.find("budget " + mode + ": "), std::string::npos) << exported.text;
+    const Outcome outcome = Silc("observe --check " + policy);
+    EXPECT_NE(outcome.text.find("Budget " + mode + ": "), std::string::npos) << outcome.text;
+    return outcome.code;
+  };
+  const std::string wide = "compliance,com=1e6,null_space=1e5";
+  EXPECT_EQ(check(wide), 0);
+  EXPECT_EQ(check(wide + ",null_space=1"), 1);
+  // a band: the hands are soft, 75 % of 1000 N/m is more than they have
+  EXPECT_EQ(check(wide + ",hands=1000,hand_floor=0/0/0.75"), 1);
+  EXPECT_EQ(Silc("observe --check " + policy + " --mode " + wide).code, 0) << "the user's word";
+  fs::remove(policy);
+}
+
 // Same seed, same bytes; a table, a plot, one line of JSON per policy.
 TEST_F(Cli, EvalWritesTheSameResultTwice) {
   const std::string run = "eval com-impulse --episodes 1 --policy " + *stand_ + " --seed 3 --json ";
@@ -222,7 +253,10 @@ TEST_F(Cli, EvalTakesTheBudgetFromThePolicies) {
   const std::string run = "eval com-impulse --episodes 1 --policy ";
   const Outcome one = Silc(run + *stand_ + " " + soft);
   EXPECT_EQ(one.code, 0);
-  EXPECT_NE(one.text.find("budget soft-hand"), std::string::npos) << one.text;
+  EXPECT_NE(one.text.find("budget soft-hand: CoM 200/200/20000 N/m"), std::string::npos)
+      << one.text;
+  EXPECT_NE(one.text.find("carries the name of its budget but not its numbers"), std::string::npos)
+      << one.text;
   const Outcome two = Silc(run + soft + " " + hard);
   EXPECT_EQ(two.code, 2);
   EXPECT_NE(two.text.find("hard.onnx under hard-hand"), std::string::npos) << two.text;
@@ -237,6 +271,17 @@ TEST_F(Cli, EvalTakesTheBudgetFromThePolicies) {
         << outcome.text;
   }
   EXPECT_NE(Silc("observe " + soft).text.find("The budget 'soft-hand'"), std::string::npos);
+  // the same name and other numbers are two budgets
+  const std::string near = Path("near.onnx");
+  ASSERT_EQ(Silc("export " + soft + " " + near +
+                 " --mode soft-hand,null_space=51 --note "
+                 "silc_mode=soft-hand")
+                .code,
+            0);
+  const Outcome named_alike = Silc(run + soft + " " + near);
+  EXPECT_EQ(named_alike.code, 2);
+  EXPECT_NE(named_alike.text.find("null space 51"), std::string::npos) << named_alike.text;
+  fs::remove(near);
   for (const std::string& path : {soft, hard, own}) fs::remove(path);
 }
 

@@ -5,14 +5,15 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/cli/mode_option.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
-#include "silc/config/budget_file.h"
 #include "silc/eval/experiment.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
@@ -23,8 +24,7 @@ namespace {
 
 struct EvalArguments {
   std::vector<std::string> policies, layouts;
-  std::string mode;                                 // "": what the policies were trained under
-  bool hold_gravity = false, with_gravity = false;  // neither: likewise
+  std::optional<std::string> mode;  // none: the budget inside the policies
   std::string json, plot;
   std::uint64_t seed = 1;
   ExperimentOptions options;
@@ -82,34 +82,37 @@ std::string PolicyTable(const Experiment& experiment,
   return table.Render();
 }
 
-// The budget of a comparison is one for all: what the user said, else what the policies were
-// trained under, else compliance. Two that were trained under different ones need the user's word.
-void ChooseBudget(const EvalArguments& args,
-                  const std::vector<TrainingNotes>& notes,
-                  ExperimentOptions* options) {
-  std::vector<std::size_t> bounded;
+// The budget of a comparison is one for all: what the user said, else the one inside the policies,
+// else the default. Two that were trained under different ones need the user's word.
+UserBudget ChooseForAll(const EvalArguments& args, const std::vector<TrainingNotes>& notes) {
+  if (args.mode) return ReadBudget(*args.mode);
+  std::optional<UserBudget> chosen;
+  std::size_t from = 0;
   for (std::size_t k = 0; k < notes.size(); ++k) {
-    if (!notes[k].mode.empty()) bounded.push_back(k);
-  }
-  if (!args.mode.empty()) {
-    options->mode = args.mode;
-  } else if (!bounded.empty()) {
-    options->mode = TrainedBudget(notes[bounded[0]], args.policies[bounded[0]]).name;
-    for (const std::size_t k : bounded) {
-      if (notes[k].mode == options->mode) continue;
-      throw ConfigError(
-          fmt::format("{} was trained under the budget {}, {} under {}: say which one to "
-                      "measure all with, as in --mode {}",
-                      args.policies[bounded[0]],
-                      options->mode,
-                      args.policies[k],
-                      notes[k].mode,
-                      options->mode));
+    if (notes[k].mode.empty() && notes[k].budget.empty())
+      continue;  // judged as what it stands beside
+    const UserBudget own = ChooseBudget(args.mode, notes[k], args.policies[k]);
+    if (!chosen) {
+      chosen = own;
+      from = k;
     }
+    if (own.spec == chosen->spec) continue;
+    const bool same_name = own.name == chosen->name;
+    const auto words = [&](const UserBudget& b) {
+      return same_name
+                 ? fmt::format("{} ({}; {})", b.name, BudgetNumbers(b.spec), BudgetTerms(b.spec))
+                 : b.name;
+    };
+    throw ConfigError(fmt::format(
+        "{} was trained under the budget {}, {} under {}: say which one to measure all with, as in "
+        "--mode {}",
+        args.policies[from],
+        words(*chosen),
+        args.policies[k],
+        words(own),
+        chosen->name));
   }
-  const auto held = [](const TrainingNotes& n) { return n.gravity_held; };
-  options->hold_gravity =
-      args.hold_gravity || (!args.with_gravity && std::any_of(notes.begin(), notes.end(), held));
+  return chosen ? *chosen : ReadBudget(kDefaultMode);
 }
 
 // File names alone where they tell the policies apart.
@@ -134,7 +137,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.policies.size()));
   }
   CheckSeeds(options.seeds);
-  if (!args.mode.empty()) ReadBudget(args.mode);  // a wrong name is told before any work begins
+  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;
   std::vector<TrainingNotes> notes(args.policies.size());
@@ -144,7 +147,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                                           : args.layouts[k];
     policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
   }
-  ChooseBudget(args, notes, &options);
+  options.budget = ChooseForAll(args, notes);
 
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {
@@ -155,13 +158,14 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
 
   const std::vector<std::string> names = ShortNames(args.policies);
   fmt::print("{}: {}\n", experiment.name, experiment.what);
-  fmt::print("{} {} × {} seed{}, budget {}{}\n",
+  fmt::print("{} {} × {} seed{}\nbudget {}: {}; {}\n",
              options.episodes > 0 ? options.episodes : experiment.episodes,
              experiment.unit,
              options.seeds.size(),
              options.seeds.size() > 1 ? "s" : "",
-             options.mode,
-             experiment.observes_budget && options.hold_gravity ? ", gravity sensing held" : "");
+             options.budget->name,
+             BudgetNumbers(options.budget->spec),
+             BudgetTerms(options.budget->spec));
   fmt::print(
       "{}",
       results.size() <= 3 ? MetricTable(results, names) : PolicyTable(experiment, results, names));
@@ -203,11 +207,10 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
       experiment.paper.empty() ? "" : " (the paper's " + experiment.paper + ")";
   CLI::App* verb = eval->add_subcommand(experiment.name, experiment.what + paper);
   verb->add_option("--policy", args->policies, "ONNX files of policies")->required();
-  verb->add_option(
-      "--mode",
-      args->mode,
-      "budget: compliance, soft-hand, … or a file [what the policies were trained under, "
-      "else compliance]");
+  AddModeOption(verb,
+                &args->mode,
+                "budget to hold them to",
+                "the one inside the policies, else " + std::string(kDefaultMode));
   verb->add_option(
       "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
@@ -241,13 +244,12 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
     verb->add_option("--points", options.points, "hand_x, hand_y, hand_z, com_x, com_y [all]")
         ->delimiter(',');
   }
-  if (experiment.observes_budget) {
-    CLI::Option* hold = verb->add_flag(
-        "--hold-gravity",
-        args->hold_gravity,
-        "the budget leaves out what a policy does through gravity sensing [as they were trained]");
-    verb->add_flag("--with-gravity", args->with_gravity, "it does not")->excludes(hold);
-  }
+  AddRetiredFlag(verb,
+                 "--hold-gravity",
+                 "is part of the budget: --mode compliance,gravity=held, for instance");
+  AddRetiredFlag(verb,
+                 "--with-gravity",
+                 "is part of the budget: --mode compliance,gravity=followed, for instance");
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
   verb->footer([&experiment] { return MetricList(experiment); });

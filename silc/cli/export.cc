@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "silc/base/error.h"
+#include "silc/cli/mode_option.h"
 #include "silc/cli/verbs.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
@@ -17,6 +19,7 @@ namespace {
 struct ExportArguments {
   std::string from, to;
   std::vector<std::string> notes;
+  std::optional<std::string> mode;
   bool half = false;
 };
 
@@ -28,6 +31,11 @@ void AddNote(const std::string& note, Metadata* metadata) {
     throw ConfigError("--note " + note +
                       ": must be KEY=VALUE with a key that begins with silc_, as in "
                       "silc_method=baseline");
+  }
+  if (key == "silc_gravity" || key == "silc_budget") {
+    throw ConfigError("--note " + note +
+                      ": is part of the budget now; --mode writes it, as in --mode "
+                      "compliance,gravity=held");
   }
   (*metadata)[key] = note.substr(equals + 1);
 }
@@ -41,6 +49,12 @@ void Export(const ExportArguments& args) {
         ": is no plain MLP (a normaliser, then actors side by side), which is what can "
         "be written again");
   }
+  if (args.mode) {
+    TrainingNotes budget;
+    PutBudget(ReadBudget(*args.mode), &budget);
+    Put(budget, &model.metadata);
+  }
+  // after the mode: a label of one's own may take its name's place
   for (const std::string& note : args.notes) AddNote(note, &model.metadata);
   // where it was made is nobody's business but its maker's
   if (const auto at = model.metadata.find("run_path"); at != model.metadata.end())
@@ -56,6 +70,18 @@ void Export(const ExportArguments& args) {
              network->inputs,
              network->outputs(),
              static_cast<double>(std::filesystem::file_size(args.to)) / 1e6);
+  const TrainingNotes notes = TrainingNotesOf(model.metadata);
+  if (!notes.budget.empty()) {
+    const UserBudget budget = BudgetOfPolicy(notes, args.to).budget;
+    fmt::print(
+        "budget {}: {}; {}\n", budget.name, BudgetNumbers(budget.spec), BudgetTerms(budget.spec));
+  } else if (!notes.mode.empty()) {
+    fmt::print(stderr,
+               "silc: {}: carries the name of its budget, {}, but not its numbers; --mode writes "
+               "them\n",
+               args.to,
+               notes.mode);
+  }
 }
 
 }  // namespace
@@ -66,11 +92,14 @@ void AddExport(CLI::App* app) {
       app->add_subcommand("export", "a policy written again, for a robot or a repository");
   verb->add_option("POLICY", args->from, "ONNX file")->required();
   verb->add_option("OUT", args->to, "ONNX file to write; the metadata goes with it")->required();
-  verb->add_option(
-      "--note",
-      args->notes,
-      "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_gravity, silc_seed, "
-      "silc_iterations; may be repeated");
+  verb->add_option("--note",
+                   args->notes,
+                   "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_seed, "
+                   "silc_iterations; may be repeated");
+  AddModeOption(verb,
+                &args->mode,
+                "budget to judge it by, written into the file with its numbers",
+                "the one inside it");
   verb->add_flag("--half", args->half, "weights in float16 behind a Cast: half the file");
   verb->callback([args] { Export(*args); });
 }

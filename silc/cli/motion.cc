@@ -16,7 +16,7 @@ namespace silc {
 namespace {
 
 struct MotionArguments {
-  std::string file, robot = "g1", plot;
+  std::string file, robot = kDefaultRobot, plot;
 };
 
 // The arms, which are all the task takes of a motion: angles, and the fastest joint of each.

@@ -7,6 +7,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/cli/mode_option.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
@@ -22,10 +23,9 @@ namespace {
 
 struct ObserveArguments {
   std::string policy;
-  std::string robot = "g1";
+  std::string robot = kDefaultRobot;
   std::string layout;
-  std::string mode;  // "": what the policy was trained under
-  std::string condition = "disc";
+  std::optional<std::string> mode;  // none: the budget inside the policy
   std::string gains;
   std::string pose;
   double rollout = 0;                       // [s]
@@ -40,13 +40,6 @@ struct ObserveArguments {
   bool check = false;
   std::string json, csv, plot;
 };
-
-Condition ParseCondition(const std::string& name) {
-  for (const Condition condition : {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided}) {
-    if (name == Name(condition)) return condition;
-  }
-  throw ConfigError("--condition " + name + ": must be disc, two-sided or one-sided");
-}
 
 Push::Point ParsePoint(const std::string& name) {
   if (name == "hand" || name == "left-hand") return Push::Point::kLeftHand;
@@ -90,15 +83,10 @@ std::string GainsFrom(const ObserveArguments& args, const RobotModel& robot, con
 }
 
 ObservationRun Watch(const ObserveArguments& args,
-                     const TrainingNotes& notes,
+                     const UserBudget& budget,
                      const ClosedLoop& loop) {
   ObservationOptions options;
-  if (args.mode.empty() && !notes.mode.empty()) {
-    options.budget = TrainedBudget(notes, args.policy);
-  } else {
-    options.budget = ReadBudget(args.mode.empty() ? "compliance" : args.mode);
-  }
-  options.condition = ParseCondition(args.condition);
+  options.budget = budget;
   options.seed = args.seed;
   if (!args.states.empty()) {
     ProgressLine progress("observing states");
@@ -116,23 +104,18 @@ void Observe(const ObserveArguments& args) {
        {std::pair("--json", args.json), {"--csv", args.csv}, {"--plot", args.plot}}) {
     RequireWritable(option, path);
   }
+  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
   const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
-  ObservationRun run = Watch(args, notes, loop);
+  ObservationRun run = Watch(args, budget, loop);
   run.policy = std::filesystem::path(args.policy).filename().string();
   run.gains = GainsFrom(args, robot, policy);
   const RunSummary summary = Summarize(run);
   fmt::print("{}", ObservationText(run, summary));
-  if (notes.gravity_held) {
-    fmt::print(
-        "It was trained under a budget that leaves gravity sensing out, and here it is in: `silc "
-        "eval "
-        "budget --policy {}` judges as it was trained.\n",
-        args.policy);
-  }
 
   std::optional<ShakeResult> shake;
   if (!args.shake.empty() && run.end == LoopStatus::kRunning) {
@@ -188,13 +171,14 @@ void AddObserve(CLI::App* app) {
       "--layout",
       args->layout,
       "what the policy sees: falcon, holosoma, mjlab or a YAML file [what the file says]");
-  verb->add_option(
-      "--mode",
-      args->mode,
-      "budget: compliance, high-stiff, hard-nullspace, soft-hand, hard-hand, firm or a YAML file "
-      "[what the policy was trained under, else compliance]");
-  verb->add_option("--condition", args->condition, "how it is held: disc, two-sided, one-sided")
-      ->capture_default_str();
+  AddModeOption(verb,
+                &args->mode,
+                "budget to hold it to",
+                "the one inside the policy, else " + std::string(kDefaultMode));
+  AddRetiredFlag(verb,
+                 "--condition",
+                 "is part of the budget: --mode compliance,condition=two-sided (or one-sided), or "
+                 "`condition: …` in its file");
   verb->add_option(
       "--gains", args->gains, "gain set of the robot.yaml [the policy's own, else the default]");
   verb->add_option(

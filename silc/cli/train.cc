@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -15,6 +17,7 @@
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/cli/mode_option.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_run.h"
 
@@ -65,7 +68,12 @@ std::string DefaultFolder(const TrainConfig& config) {
                                  fmt::localtime(std::time(nullptr)),
                                  stem(config.task),
                                  config.learn.penalty.method);
-  if (IsBounded(config)) name += "-" + stem(config.mode);
+  if (IsBounded(config)) {
+    // a mode with changes has signs that no folder should have
+    std::string mode = config.mode;
+    for (char& c : mode) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+    name += "-" + mode;
+  }
   name += fmt::format("-seed{}", config.learn.seed);
   std::string folder = name;
   for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("{}.{}", name, i);
@@ -155,13 +163,12 @@ void AddTrain(CLI::App* app) {
   verb->add_option("task", request.task, "g1-stand, g1-loco or a task file");
   verb->add_option(
       "overrides", request.overrides, "any setting, as in learn.epochs=3 task.push.force=50");
-  verb->add_option("--method",
-                   request.method,
-                   "baseline, lcp, sn-lcp, scalar-lcp, alcp, silc-paper or silc [baseline]");
   verb->add_option(
-      "--mode",
-      request.mode,
-      "budget of silc and silc-paper: compliance, high-stiff, … or a YAML file [compliance]");
+      "--method", request.method, fmt::format("{} [baseline]", fmt::join(MethodNames(), ", ")));
+  AddModeOption(verb,
+                &request.mode,
+                "budget of silc and silc-paper",
+                "the preset's, else " + std::string(kDefaultMode));
   verb->add_option("--preset",
                    request.preset,
                    "settings that go together: quick, a YAML file, or a run to make again");

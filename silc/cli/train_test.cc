@@ -61,6 +61,30 @@ class CliTrain : public ::testing::Test {
   fs::path folder_;
 };
 
+// A budget of one's own goes with the policy: its file may change or be gone.
+TEST_F(CliTrain, AnOwnBudgetGoesFromTrainingThroughExportToObservation) {
+  const std::string file = Path("mine.yaml"), policy = Path("out.onnx");
+  const std::string wide =
+      "com: [1e7, 1e7, 1e7]\nnull_space: {weight: identity, stiffness: 1e6}\n"
+      "channels: {torque: held, gravity: held}\n";
+  WriteFileAtomically(file, wide);
+  const Outcome trained = Silc(Command(Path("own"), 1) + " --method silc --mode " + file);
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  EXPECT_NE(trained.text.find("budget mine: CoM 1e+07/1e+07/1e+07 N/m, null space 1e+06 N·m/rad; "
+                              "gravity held, torque held, disc; hands' floor none"),
+            std::string::npos)
+      << trained.text;
+  // tighter than any robot, and then gone: what was trained is judged by what it was trained for
+  WriteFileAtomically(file, "null_space: {weight: identity, stiffness: 1}\n");
+  ASSERT_EQ(Silc("export " + Path("own") + "/policy.onnx " + policy).code, 0);
+  const Outcome own = Silc("observe --check " + policy);
+  EXPECT_EQ(own.code, 0) << own.text;
+  EXPECT_NE(own.text.find("gravity held, torque held, disc"), std::string::npos) << own.text;
+  EXPECT_EQ(Silc("observe --check " + policy + " --mode " + file).code, 1);
+  fs::remove(file);
+  EXPECT_EQ(Silc("observe --check " + policy).code, 0);
+}
+
 // Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
 // that an undisturbed run writes, byte by byte.
 TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -17,16 +18,128 @@
 namespace silc {
 namespace {
 
+namespace fs = std::filesystem;
+
 // Wider than any robot needs; catches N/mm written for N/m and the like.
 constexpr double kSoftest = 1e-3, kStiffest = 1e9;  // [N/m], [N·m/rad]
 // A band narrower than this leaves a policy nothing to do.
 constexpr double kHighestFloor = 0.99;  // [1]
+
+constexpr Channel kChannels[] = {Channel::kFollowed, Channel::kHeld};
+constexpr Condition kConditions[] = {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided};
+
+std::vector<std::string> ConditionNames() {
+  std::vector<std::string> names;
+  for (const Condition condition : kConditions) names.emplace_back(Name(condition));
+  return names;
+}
 
 Eigen::Vector3d ReadAxes(const YamlNode& node) {
   if (!node.IsList() || node.size() != 3) node.Fail("must be three numbers, N/m along x, y, z");
   Eigen::Vector3d axes;
   for (int i = 0; i < 3; ++i) axes[i] = node[i].AsDoubleIn(kSoftest, kStiffest);
   return axes;
+}
+
+// "200/200/20000", "0/0/0.75"
+std::string Slashed(const Eigen::Vector3d& axes) {
+  return fmt::format("{:g}/{:g}/{:g}", axes[0], axes[1], axes[2]);
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == separator) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// a budget without changes; `mode` is what the user wrote, for messages
+UserBudget FindBudget(const std::string& name, const std::string& mode) {
+  if (name.find_first_of("./") != std::string::npos) return ParseBudget(ReadFile(name), name);
+  // high-stiff is high_stiff.yaml
+  std::string stem = name;
+  std::replace(stem.begin(), stem.end(), '-', '_');
+  for (const std::string& folder : DataFolders("configs/budgets")) {
+    const fs::path file = fs::path(folder) / (stem + ".yaml");
+    if (!fs::is_regular_file(file)) continue;
+    UserBudget budget = ParseBudget(ReadFile(file.string()), file.string());
+    budget.name = name;
+    return budget;
+  }
+  throw ConfigError("--mode " + mode + ": no such budget" + DidYouMean(name, BudgetNames()) +
+                    "\n  A file of your own is given by its path, as in --mode ./soft.yaml.");
+}
+
+// One key=value after the name of a budget.
+void Change(const std::string& word, const std::string& mode, BudgetSpec* spec) {
+  const std::vector<std::string> kKeys = {"com",
+                                          "hands",
+                                          "left_hand",
+                                          "right_hand",
+                                          "hand_floor",
+                                          "null_space",
+                                          "torque",
+                                          "gravity",
+                                          "condition"};
+  const std::size_t equals = word.find('=');
+  const std::string key = word.substr(0, equals);
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError("--mode " + mode + ": " + why);
+  };
+  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+    fail("'" + key + "' is nothing of a budget" + DidYouMean(key, kKeys));
+  }
+  const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  if (value.empty()) fail(key + ": has no value; a change is written " + key + "=VALUE");
+
+  const auto number = [&](const std::string& text, double low, double high) {
+    double parsed = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, parsed);
+    if (error != std::errc() || stop != end) fail(key + ": '" + text + "' is no number");
+    if (!(low <= parsed && parsed <= high)) {
+      fail(fmt::format("{}: {:g} is outside [{:g}, {:g}]", key, parsed, low, high));
+    }
+    return parsed;
+  };
+  // one number for all axes, or one each
+  const auto axes = [&](double low, double high) {
+    const std::vector<std::string> parts = Split(value, '/');
+    if (parts.size() != 1 && parts.size() != 3) {
+      fail(key + ": takes one number for all axes, or three along x/y/z");
+    }
+    Eigen::Vector3d all;
+    for (int i = 0; i < 3; ++i) all[i] = number(parts[parts.size() == 1 ? 0 : i], low, high);
+    return all;
+  };
+  const auto choice = [&](const std::vector<std::string>& known) {
+    const auto at = std::find(known.begin(), known.end(), value);
+    if (at == known.end()) {
+      fail(key + ": '" + value + "' is not a choice here" + DidYouMean(value, known));
+    }
+    return at - known.begin();
+  };
+  if (key == "com") {
+    spec->com = axes(kSoftest, kStiffest);
+  } else if (key == "hands") {
+    spec->hand[0] = spec->hand[1] = axes(kSoftest, kStiffest);
+  } else if (key == "left_hand" || key == "right_hand") {
+    spec->hand[key == "left_hand" ? 0 : 1] = axes(kSoftest, kStiffest);
+  } else if (key == "hand_floor") {
+    spec->hand_floor = axes(0, kHighestFloor);
+  } else if (key == "null_space") {
+    spec->null_stiffness = number(value, kSoftest, kStiffest);
+  } else if (key == "condition") {
+    spec->condition = kConditions[choice(ConditionNames())];
+  } else {
+    Channel* const channel = key == "torque" ? &spec->torque : &spec->gravity;
+    *channel = kChannels[choice({Name(kChannels[0]), Name(kChannels[1])})];
+  }
 }
 
 }  // namespace
@@ -71,9 +184,8 @@ BudgetSpec ParseBudget(const YamlNode& root) {
     read("gravity", &spec.gravity);
   }
   if (root.Has("condition")) {
-    const std::string name = root["condition"].AsChoice(
-        {Name(Condition::kOneSided), Name(Condition::kTwoSided), Name(Condition::kDisc)});
-    for (const Condition c : {Condition::kOneSided, Condition::kTwoSided, Condition::kDisc}) {
+    const std::string name = root["condition"].AsChoice(ConditionNames());
+    for (const Condition c : kConditions) {
       if (name == Name(c)) spec.condition = c;
     }
   }
@@ -84,7 +196,7 @@ BudgetSpec ParseBudget(const YamlNode& root) {
 }
 
 UserBudget ParseBudget(std::string_view text, const std::string& path) {
-  return {std::filesystem::path(path).stem().string(), ParseBudget(YamlNode::Parse(text, path))};
+  return {fs::path(path).stem().string(), ParseBudget(YamlNode::Parse(text, path))};
 }
 
 std::string BudgetYaml(const BudgetSpec& spec) {
@@ -106,39 +218,61 @@ std::string BudgetYaml(const BudgetSpec& spec) {
                     Name(spec.condition));
 }
 
-UserBudget ReadBudget(const std::string& name_or_path) {
-  namespace fs = std::filesystem;
-  if (name_or_path.find_first_of("./") != std::string::npos) {
-    return ParseBudget(ReadFile(name_or_path), name_or_path);
-  }
-  // high-stiff is high_stiff.yaml
-  std::string stem = name_or_path;
-  std::replace(stem.begin(), stem.end(), '-', '_');
+std::string BudgetNumbers(const BudgetSpec& spec) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<Eigen::Vector3d>& k) {
+    if (k) text += fmt::format("{} {} N/m, ", name, Slashed(*k));
+  };
+  add("CoM", spec.com);
+  const bool alike = spec.hand[0] && spec.hand[1] && *spec.hand[0] == *spec.hand[1];
+  add(alike ? "hands" : "left hand", spec.hand[0]);
+  if (!alike) add("right hand", spec.hand[1]);
+  return text + fmt::format("null space {:g}{}",
+                            spec.null_stiffness,
+                            spec.weight == NullWeight::kServo ? " × Kp" : " N·m/rad");
+}
+
+std::string BudgetTerms(const BudgetSpec& spec) {
+  return fmt::format("gravity {}, torque {}, {}; hands' floor {}",
+                     Name(spec.gravity),
+                     Name(spec.torque),
+                     Name(spec.condition),
+                     spec.HasFloor() ? Slashed(spec.hand_floor) : "none");
+}
+
+std::vector<std::string> BudgetNames() {
   std::vector<std::string> names;
   for (const std::string& folder : DataFolders("configs/budgets")) {
-    const fs::path file = fs::path(folder) / (stem + ".yaml");
-    if (fs::is_regular_file(file)) {
-      UserBudget budget = ParseBudget(ReadFile(file.string()), file.string());
-      budget.name = name_or_path;
-      return budget;
-    }
     std::error_code missing;
     for (const auto& entry : fs::directory_iterator(folder, missing)) {
-      std::string known = entry.path().stem().string();
-      std::replace(known.begin(), known.end(), '_', '-');
-      names.push_back(std::move(known));
+      if (entry.path().extension() != ".yaml") continue;
+      std::string name = entry.path().stem().string();
+      std::replace(name.begin(), name.end(), '_', '-');
+      names.push_back(std::move(name));
     }
-  }
-  // the paper's, where no files are
-  for (const NamedBudget& mode : PaperModes()) {
-    if (name_or_path == mode.name) return {mode.name, mode.spec};
-    names.emplace_back(mode.name);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  throw ConfigError("--mode " + name_or_path + ": no such budget" +
-                    DidYouMean(name_or_path, names) +
-                    "\n  A file of your own is given by its path, as in --mode ./soft.yaml.");
+  return names;
+}
+
+UserBudget ReadBudget(const std::string& mode) {
+  if (mode.empty()) {
+    throw ConfigError("--mode '': name a budget, as in --mode " + std::string(kDefaultMode) +
+                      ", or give a file, as in --mode ./soft.yaml");
+  }
+  // NAME|FILE, then changes; a file whose name has commas in it is a file
+  const bool whole = mode.find_first_of("./") != std::string::npos && fs::is_regular_file(mode);
+  std::vector<std::string> words = whole ? std::vector{mode} : Split(mode, ',');
+  UserBudget budget = FindBudget(words.front(), mode);
+  if (words.size() == 1) return budget;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    Change(words[i], mode, &budget.spec);
+    budget.name += "," + words[i];
+  }
+  const std::string problem = budget.spec.Validate();
+  if (!problem.empty()) throw ConfigError("--mode " + mode + ": " + problem);
+  return budget;
 }
 
 }  // namespace silc

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "silc/base/yaml.h"
 #include "silc/stiffness/budget.h"
@@ -15,19 +16,28 @@ struct UserBudget {
   BudgetSpec spec;
 };
 
-/// A stiffness budget by name (the paper's modes: compliance, high-stiff, …; a file of that name in
-/// configs/budgets of this folder, the source tree or the installation) or from a YAML file:
+/// The budget where neither the user nor the policy names one.
+inline constexpr const char* kDefaultMode = "compliance";
+
+/// A stiffness budget as every verb's --mode takes it: NAME|FILE[,key=value…].
+///
+/// NAME is a file of configs/budgets in this folder, the source tree or the installation
+/// (high-stiff is high_stiff.yaml). A word with a dot or a slash in it is a FILE of one's own:
 ///
 ///     com: [200, 200, 20000]            # N/m along x, y, z of the world; optional
 ///     hands: [200, 200, 200]            # N/m, both hands; optional; or left_hand / right_hand
 ///     hand_floor: [0, 0, 0.75]          # least share of the hands' stiffness; optional
 ///     null_space: {weight: identity, stiffness: 50}   # N·m/rad; weight: gains is a fraction of Kp
 ///     channels: {torque: followed, gravity: held}     # default: followed; see Channel
-///     condition: disc                   # the default; or two-sided, one-sided: (S7c), (S7b),
-///     (S7a)
+///     condition: disc                   # default; (S7c); or two-sided (S7b), one-sided (S7a)
 ///
-/// An argument with a dot or a slash in it is a file. Throws ConfigError.
-UserBudget ReadBudget(const std::string& name_or_path);
+/// key=value changes one thing: com=400 (all axes), com=400/400/20000, hands=…, left_hand=…,
+/// right_hand=…, hand_floor=0/0/0.75, null_space=80, torque=held, gravity=followed,
+/// condition=two-sided. The changes are part of the budget's name. Throws ConfigError.
+UserBudget ReadBudget(const std::string& mode);
+
+/// The names that ReadBudget() finds a file for, sorted.
+std::vector<std::string> BudgetNames();
 
 /// The same from text; `path` stands for the file in messages.
 UserBudget ParseBudget(std::string_view text, const std::string& path);
@@ -36,5 +46,10 @@ BudgetSpec ParseBudget(const YamlNode& node);
 
 /// The budget as such a file; reading it back gives the same numbers.
 std::string BudgetYaml(const BudgetSpec& spec);
+
+/// What is bounded: "CoM 200/200/20000 N/m, null space 50 N·m/rad".
+std::string BudgetNumbers(const BudgetSpec& spec);
+/// How it is judged: "gravity held, torque followed, disc; hands' floor none".
+std::string BudgetTerms(const BudgetSpec& spec);
 
 }  // namespace silc

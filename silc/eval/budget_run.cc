@@ -85,7 +85,6 @@ Trial RunTrial(const RobotModel& robot,
   ObserverOptions observe;
   observe.servo = loop.options().servo;
   observe.budget = budget;
-  observe.budget.gravity = options.hold_gravity ? Channel::kHeld : Channel::kFollowed;
   observe.one_step_sigma = true;
   ObserverOptions paper_options = observe;
   paper_options.budget.condition = Condition::kOneSided;
@@ -171,7 +170,7 @@ ExperimentResult RunBudget(const Policy& policy,
                            const ExperimentOptions& options,
                            const Progress& progress) {
   const RobotModel robot = LoadRobot(options);
-  const UserBudget budget = ReadBudget(options.mode);
+  const BudgetSpec budget = options.Budget().spec;
   ExperimentResult result;
 
   bool follows = false;
@@ -188,7 +187,7 @@ ExperimentResult RunBudget(const Policy& policy,
     trials[k] = RunTrial(robot,
                          policy,
                          reaches ? &*reaches : nullptr,
-                         budget.spec,
+                         budget,
                          options,
                          draw,
                          k == 0 ? options.watch : nullptr);
@@ -303,7 +302,6 @@ ExperimentResult RunBudget(const Policy& policy,
        fmt::format("{:g} s of stepping in place per trial, every control step", options.seconds)},
       {"arms", reaches ? "random reaches, as in training" : "the policy's own"},
       {"random directions", std::to_string(kDirections) + " per control step"},
-      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
       {"trials per seed", std::to_string(options.episodes)}};
   return result;
 }

@@ -232,7 +232,6 @@ EpisodeReport RunEpisodes(const Policy& policy,
   observer_options.servo.kd = policy.kd();
   observer_options.servo.alpha = policy.action_scale();
   observer_options.budget = options.budget;
-  observer_options.budget.gravity = options.gravity_channel ? Channel::kFollowed : Channel::kHeld;
   ObserverOptions paper_options = observer_options;
   paper_options.budget.condition = Condition::kOneSided;
   paper_options.budget.hand_floor.setZero();  // which (S7a) does not have
@@ -246,6 +245,8 @@ EpisodeReport RunEpisodes(const Policy& policy,
   }
   // what a thread needs for itself
   struct Worker {
+    Worker(const ObserverOptions& disc_options, const ObserverOptions& paper_options)
+        : target(Eigen::VectorXd::Zero(kTaskJoints)), disc(disc_options), paper(paper_options) {}
     ObservationInput input;
     Eigen::VectorXd target;
     BodyJacobians body;
@@ -254,11 +255,7 @@ EpisodeReport RunEpisodes(const Policy& policy,
   };
   ThreadPool& pool = *env.pool();
   std::vector<Worker> workers;
-  for (int i = 0; i < pool.size(); ++i) {
-    workers.push_back({.target = Eigen::VectorXd::Zero(kTaskJoints),
-                       .disc = StiffnessObserver(observer_options),
-                       .paper = StiffnessObserver(paper_options)});
-  }
+  for (int i = 0; i < pool.size(); ++i) workers.emplace_back(observer_options, paper_options);
 
   // of the task's own policies the action goes through as it is, to the last bit
   bool same_actions = true;

@@ -18,9 +18,8 @@ struct EpisodeOptions {
   int episodes = 100;  // one per robot
   int threads = 1;
   std::uint64_t seed = 1;
-  BudgetSpec budget;            // (S6) σ is held against
-  int observe_every = 50;       // control steps between observations of the stiffness; 0: none
-  bool gravity_channel = true;  // (S3): whether the budget covers what goes through gravity sensing
+  BudgetSpec budget;       // (S6) σ is held against
+  int observe_every = 50;  // control steps between observations of the stiffness; 0: none
   std::string backend = "mujoco";
 };
 

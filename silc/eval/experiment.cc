@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/eval/experiment.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -9,6 +11,7 @@
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
 #include "silc/base/sha256.h"
+#include "silc/config/budget_json.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
@@ -132,6 +135,7 @@ std::string ToJson(const ExperimentResult& r, int indent) {
                {"layout", r.layout},
                {"robot", r.robot},
                {"mode", r.mode},
+               {"budget", BudgetJson(r.budget)},
                {"seeds", r.seeds},
                {"settings", r.settings},
                {"trials", r.trials},
@@ -161,6 +165,7 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
     r.layout = json.at("layout").get<std::string>();
     r.robot = json.at("robot").get<std::string>();
     r.mode = json.at("mode").get<std::string>();
+    r.budget = ParseBudget(json.at("budget").dump(), "budget").spec;
     r.seeds = json.at("seeds").get<std::vector<std::uint64_t>>();
     r.settings = json.at("settings").get<std::map<std::string, std::string>>();
     r.trials = json.at("trials").get<int>();
@@ -336,13 +341,24 @@ ExperimentResult RunExperiment(const Experiment& experiment,
   ExperimentOptions filled = options;
   if (filled.episodes <= 0) filled.episodes = experiment.episodes;
   CheckSeeds(filled.seeds);
+  filled.budget = options.Budget();
+  if (experiment.observes_budget && filled.budget->spec.condition != Condition::kDisc) {
+    throw ConfigError(
+        fmt::format("--mode {}: {} measures σ of the disc condition (S7c), and this budget asks "
+                    "for the {} one; "
+                    "silc observe judges by it, condition=disc makes it measurable here",
+                    filled.budget->name,
+                    experiment.name,
+                    Name(filled.budget->spec.condition)));
+  }
   ExperimentResult result = experiment.run(policy, filled, progress);
   result.experiment = experiment.name;
   result.policy = policy_path;
   result.policy_hash = ContentHash(policy_path);
   result.layout = policy.layout().name;
   result.robot = filled.robot;
-  result.mode = filled.mode;
+  result.mode = filled.budget->name;
+  result.budget = filled.budget->spec;
   result.seeds = filled.seeds;
   return result;
 }

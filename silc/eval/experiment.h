@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ struct ExperimentResult {
   std::string policy_hash;                      // SHA-256 of the file's bytes, hexadecimal
   std::string layout;                           // of the policy: "g1_loco"
   std::string robot;                            // "g1"
-  std::string mode;                             // budget held against: "compliance" or a file
+  std::string mode;                             // name of the budget held against: "compliance"
+  BudgetSpec budget;                            // its numbers, channels and condition
   std::vector<std::uint64_t> seeds;             // of the experiment, not of the training
   std::map<std::string, std::string> settings;  // what was used, with units: "force": "-150 N"
   std::vector<Metric> metrics;
@@ -77,15 +79,14 @@ std::string ToJson(const ExperimentResult& result, int indent = -1);
 ExperimentResult FromJson(const std::string& text, const std::string& place);
 
 struct ExperimentOptions {
-  std::string robot = "g1";
-  std::string mode = "compliance";         // budget by name or file (ReadBudget)
+  std::string robot = kDefaultRobot;
+  std::optional<UserBudget> budget;        // none: the default mode's
   std::vector<std::uint64_t> seeds = {1};  // each is a repetition of the experiment
   int episodes = 0;                        // per seed; 0: the experiment's own number
   int threads = 1;
   // walk and stand alone
-  double force_scale = 0;     // [1] of the task's hand forces
-  int observe_every = 50;     // control steps between observations of the stiffness; 0: none
-  bool hold_gravity = false;  // the budget leaves out what goes through gravity sensing
+  double force_scale = 0;  // [1] of the task's hand forces
+  int observe_every = 50;  // control steps between observations of the stiffness; 0: none
 
   // budget alone
   double seconds = 10;  // [s] of stepping observed per trial, once the gait has settled
@@ -97,6 +98,9 @@ struct ExperimentOptions {
   /// stands: for pictures. Called by every experiment but `walk` and `stand`.
   std::function<void(const RobotModel&, const mjData&)> watch;
   bool visuals = false;  // load shapes, sky and lights for `watch`; slower
+
+  /// The budget, or the default mode's. Throws ConfigError where that has no file.
+  UserBudget Budget() const { return budget ? *budget : ReadBudget(kDefaultMode); }
 };
 
 /// @throws ConfigError when the experiment cannot build what the policy wants to see.
@@ -113,8 +117,7 @@ struct Experiment {
   /// The metrics a table of one line per policy shows.
   std::vector<MetricHandle> headline;
   ExperimentFunction run;
-  /// Whether it asks, moment by moment, if the budget holds: then ExperimentOptions::hold_gravity
-  /// matters.
+  /// Whether it asks, moment by moment, if the budget holds, by the disc condition (S7c).
   bool observes_budget = false;
   /// Whether a figure of several policies gives each its own panels: where one policy already has
   /// several curves in a panel.

@@ -43,6 +43,7 @@ ExperimentResult Sample() {
   r.layout = "g1_loco";
   r.robot = "g1";
   r.mode = "compliance";
+  r.budget = ReadBudget("soft-hand,com=1/2/3.25,torque=held").spec;
   r.seeds = {1, 18446744073709551615ull};
   r.settings = {{"force", "−150 N"}};
   r.metrics = {
@@ -188,7 +189,7 @@ TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
 // code. The regulator does not step: −40 N at once are too much for it, and the result says that.
 TEST(HandLoad, RampsAndModelAgree) {
   ExperimentOptions options = Options(1);
-  options.mode = "soft-hand";
+  options.budget = ReadBudget("soft-hand");
   const ExperimentResult r = RunHandLoad(Stand(), options, {});
   const metric::HandLoadMetrics& declared = metric::HandLoad();
   for (int axis = 0; axis < 3; ++axis) {
@@ -264,7 +265,7 @@ TEST(HandImpact, TheWeightFallsFreelyUntilTheRopeIsTaut) {
 
 TEST(Budget, AStaticPolicysStiffnessIsHeldAgainstTheBudget) {
   ExperimentOptions options = Options(1);
-  options.mode = "hard-nullspace";
+  options.budget = ReadBudget("hard-nullspace");
   options.seconds = 2;
   const ExperimentResult r = RunBudget(Stand(), options, {});
   const metric::BudgetMetrics& declared = metric::Budget();

@@ -29,9 +29,8 @@ EpisodeReport RunSeeds(const Policy& policy,
     episodes.episodes = options.episodes;
     episodes.threads = options.threads;
     episodes.seed = options.seeds[k];
-    episodes.budget = ReadBudget(options.mode).spec;
+    episodes.budget = options.Budget().spec;
     episodes.observe_every = options.observe_every;
-    episodes.gravity_channel = !options.hold_gravity;
     const double share = 1.0 / static_cast<double>(options.seeds.size());
     EpisodeReport one = RunEpisodes(policy, episodes, [&](double done) {
       if (progress) progress((static_cast<double>(k) + done) * share);
@@ -200,7 +199,6 @@ ExperimentResult Report(const metric::EpisodeMetrics& declared,
   result.settings = {
       {"robots per seed", std::to_string(options.episodes)},
       {"hand forces", fmt::format("{:g} of the task's", options.force_scale)},
-      {"gravity channel", options.hold_gravity ? "held" : "in K_s"},
       {"stiffness observed", fmt::format("every {} control steps", options.observe_every)}};
   return result;
 }

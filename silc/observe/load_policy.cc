@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/load_policy.h"
 
-#include "silc/base/error.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy_metadata.h"
@@ -20,16 +19,6 @@ Policy LoadPolicy(const std::string& onnx_path,
                 ChooseLayout(model.metadata, layout, LayoutFolder(), onnx_path),
                 {robot.spec().joints, robot.spec().StandingPose().q},
                 options);
-}
-
-UserBudget TrainedBudget(const TrainingNotes& notes, const std::string& onnx_path) {
-  try {
-    return ReadBudget(notes.mode);
-  } catch (const ConfigError&) {
-    throw ConfigError(
-        onnx_path + ": was trained under a budget '" + notes.mode +
-        "' that does not come with silc: give its file, or another budget, by --mode");
-  }
 }
 
 }  // namespace silc

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "silc/config/budget_file.h"
 #include "silc/policy/policy.h"
 #include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
@@ -17,9 +16,5 @@ Policy LoadPolicy(const std::string& onnx_path,
                   const std::string& layout,
                   const RobotModel& robot,
                   TrainingNotes* notes = nullptr);
-
-/// The budget a policy was trained under, by the name its file gives. Throws ConfigError that asks
-/// for --mode where it was a file of the user's own.
-UserBudget TrainedBudget(const TrainingNotes& notes, const std::string& onnx_path);
 
 }  // namespace silc

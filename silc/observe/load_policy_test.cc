@@ -17,7 +17,7 @@ TEST(LoadPolicy, TakesLayoutAndNotesFromTheFileItself) {
   const Policy policy = LoadPolicy(kShipped, "", robot, &notes);
   EXPECT_EQ(policy.robot().joints, robot.spec().joints);
   EXPECT_EQ(notes.method, "silc");
-  EXPECT_EQ(TrainedBudget(notes, kShipped).name, "compliance");
+  EXPECT_EQ(notes.mode, "compliance");
 }
 
 TEST(LoadPolicy, NamesWhatDoesNotFit) {
@@ -25,19 +25,6 @@ TEST(LoadPolicy, NamesWhatDoesNotFit) {
   EXPECT_THROW(LoadPolicy(kShipped, "falcn", robot), ConfigError);     // no such layout
   EXPECT_THROW(LoadPolicy(kShipped, "holosoma", robot), ConfigError);  // of another width
   EXPECT_THROW(LoadPolicy("/nowhere/at.onnx", "", robot), ConfigError);
-}
-
-TEST(TrainedBudget, OfAFileThatDoesNotShipAsksForMode) {
-  TrainingNotes notes;
-  notes.mode = "of-a-user";
-  try {
-    TrainedBudget(notes, "p.onnx");
-    FAIL() << "found a budget";
-  } catch (const ConfigError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find("p.onnx"), std::string::npos) << what;
-    EXPECT_NE(what.find("--mode"), std::string::npos) << what;
-  }
 }
 
 }  // namespace

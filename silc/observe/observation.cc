@@ -14,16 +14,19 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-ObserverOptions MakeObserverOptions(const Servo& servo, const ObservationOptions& options) {
+ObserverOptions MakeObserverOptions(const Servo& servo, const BudgetSpec& budget) {
   ObserverOptions observer;
   observer.servo = servo;
-  observer.budget = options.budget.spec;
-  observer.budget.condition = options.condition;
-  if (options.condition != Condition::kDisc) observer.budget.hand_floor.setZero();
-  observer.budget.torque = observer.budget.gravity = Channel::kFollowed;  // what is felt
+  observer.budget = budget;
   observer.one_step_sigma = true;
   observer.exact_action_loop = true;  // some 6 ms, which a tool has
   return observer;
+}
+
+// The same numbers with all that is sensed following: what a hand on the robot feels.
+BudgetSpec Felt(BudgetSpec budget) {
+  budget.torque = budget.gravity = Channel::kFollowed;
+  return budget;
 }
 
 }  // namespace
@@ -36,7 +39,10 @@ MomentObserver::MomentObserver(const RobotModel& robot,
       servo_(servo),
       timing_(timing),
       options_(options),
-      observer_(MakeObserverOptions(servo, options)) {}
+      observer_(MakeObserverOptions(servo, Felt(options.budget.spec))) {
+  const BudgetSpec& budget = options.budget.spec;
+  if (budget != Felt(budget)) judge_.emplace(MakeObserverOptions(servo, budget));
+}
 
 Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, double time) {
   SILC_CHECK(policy->Jacobians(&jacobians_) == PolicyStatus::kOk);
@@ -47,6 +53,17 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.time = time;
   moment.mode = mode;
   moment.reading = observer_.Observe(jacobians_, body_, mode);
+  // the verdict goes by the budget's own channels
+  JointMatrix K_judged = moment.reading.K_s;
+  if (judge_) {
+    const StiffnessReading& judged = judge_->Observe(jacobians_, body_, mode);
+    moment.reading.one_step = judged.one_step;
+    moment.reading.quasi_static = judged.quasi_static;
+    moment.reading.com.worst = judged.com.worst;
+    for (const int hand : {kLeft, kRight})
+      moment.reading.hand[hand].worst = judged.hand[hand].worst;
+    K_judged = judged.K_s;
+  }
   moment.p_WB = Eigen::Map<const Eigen::Vector3d>(data->xpos + 3 * robot_.base_body());
   const Eigen::Matrix3d R_WB = BaseRotation(robot_, *data);
   moment.yaw = std::atan2(R_WB(1, 0), R_WB(0, 0));
@@ -56,13 +73,13 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   GetJointPositions(robot_, *data, moment.q);
 
   // the paper's test, in the same coordinates as the budget
-  if (options_.random_directions > 0 && moment.reading.static_status == StiffnessStatus::kOk) {
+  if (options_.random_directions > 0 && K_judged.allFinite()) {
     ReducedBudget budget;
     const ContactKinematics& contact = observer_.contact();
     if (ComputeReducedBudget(options_.budget.spec, servo_, contact, &budget) ==
         StiffnessStatus::kOk) {
-      JointMatrix K_z = moment.reading.K_s;
-      if (contact.closed) K_z = contact.N.transpose() * moment.reading.K_s * contact.N;
+      JointMatrix K_z = K_judged;
+      if (contact.closed) K_z = contact.N.transpose() * K_judged * contact.N;
       Rng rng(options_.seed, 0, count_);
       moment.random_directions = TestQuadraticForm(K_z, budget.M, options_.random_directions, &rng);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct Moment {
   Eigen::Vector3d p_WB = Eigen::Vector3d::Zero();  // [m] base
   double yaw = 0;                                  // [rad] of the base
   double saturation = 0;                           // [1] of the control step before, see ClosedLoop
-  StiffnessReading reading;                        // K₁, K_s, points, σ
-  QuadraticFormTest random_directions;             // the paper's test on K_s
+  /// K₁, K_s and points as they are felt, everything that is sensed following; σ and `worst` under
+  /// the budget's own channels.
+  StiffnessReading reading;
+  QuadraticFormTest random_directions;  // the paper's test on K_s under the budget's channels
   std::array<Eigen::VectorXd, kDampingHz.size()> damping;  // [N·m·s/rad] diagonal of Im K/ω
   Eigen::VectorXd q, tau;                                  // [rad], [N·m] robot's order
 };
@@ -40,7 +43,6 @@ struct FrequencySweep {
 
 struct ObservationOptions {
   UserBudget budget;
-  Condition condition = Condition::kDisc;
   int random_directions = 64;  // per moment, for the paper's quadratic-form test; 0: none
   std::uint64_t seed = 1;
 };
@@ -51,7 +53,6 @@ struct ObservationRun {
   std::string robot;
   std::string source;  // "standing pose", "rollout of 10 s, command …", "states from FILE"
   UserBudget budget;
-  Condition condition = Condition::kDisc;
   Servo servo;
   LoopTiming timing;
   std::string gains;  // where the servo's gains come from
@@ -84,7 +85,8 @@ class MomentObserver {
   Servo servo_;
   LoopTiming timing_;
   ObservationOptions options_;
-  StiffnessObserver observer_;
+  StiffnessObserver observer_;              // what is felt
+  std::optional<StiffnessObserver> judge_;  // where the budget holds a channel
   PolicyJacobians jacobians_;
   BodyJacobians body_;
   double time_ = 0;

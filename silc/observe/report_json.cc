@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "silc/config/budget_json.h"
+
 namespace silc {
 namespace {
 
@@ -42,7 +44,7 @@ Json Status(StiffnessStatus status) {
 
 Json Units() {
   return {{"time", "s"},
-          {"K_1, K_s, Re K(jw), kp, null_stiffness (weight identity)", "N*m/rad"},
+          {"K_1, K_s, Re K(jw), kp, null_space.stiffness (weight identity)", "N*m/rad"},
           {"damping, kd, Im K(jw)/w", "N*m*s/rad"},
           {"K_x, one_axis, budget", "N/m"},
           {"C_x, compliance", "m/N"},
@@ -55,17 +57,9 @@ Json Units() {
 }
 
 Json Budget(const ObservationRun& run) {
-  const BudgetSpec& spec = run.budget.spec;
-  const auto axes = [](const std::optional<Eigen::Vector3d>& value) {
-    return value ? Vector(*value) : Json(nullptr);
-  };
-  return {{"name", run.budget.name},
-          {"com", axes(spec.com)},
-          {"left_hand", axes(spec.hand[0])},
-          {"right_hand", axes(spec.hand[1])},
-          {"null_weight", spec.weight == NullWeight::kServo ? "gains" : "identity"},
-          {"null_stiffness", spec.null_stiffness},
-          {"condition", Name(run.condition)}};
+  Json json = {{"name", run.budget.name}};
+  json.update(BudgetJson(run.budget.spec));
+  return json;
 }
 
 Json Point(const PointReading& point) {

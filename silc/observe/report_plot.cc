@@ -84,7 +84,8 @@ Panel PointPanel(const ObservationRun& run,
 
 Panel SigmaPanel(const ObservationRun& run) {
   Panel panel;
-  panel.title = fmt::format("σ against budget '{}' ({})", run.budget.name, Name(run.condition));
+  panel.title =
+      fmt::format("σ against budget '{}' ({})", run.budget.name, Name(run.budget.spec.condition));
   panel.x.label = "time [s]";
   panel.y = {.label = "σ [1]", .log = true};
   panel.bands = ContactBands(run);

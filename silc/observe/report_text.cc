@@ -63,7 +63,7 @@ std::string JointTable(const ObservationRun& run, const RunSummary& summary) {
     for (const double damping : joint.damping) row.push_back(FormatNumber(damping));
     table.Row(row);
   }
-  return fmt::format("\nJoint stiffness and damping, diagonal{}\n",
+  return fmt::format("\nJoint stiffness and damping as they are felt, diagonal{}\n",
                      run.moments.size() > 1 ? ", median over the run" : "") +
          table.Render();
 }
@@ -87,8 +87,8 @@ std::string PointTable(const RunSummary& summary) {
                  axis == 0 ? FormatNumber(point.worst_p99) : ""});
     }
   }
-  return "\nStiffness at the points (static, through the contacts; a push along one axis feels "
-         "1/C_ii)\n" +
+  return "\nStiffness at the points, as it is felt (static, through the contacts; a push along one "
+         "axis feels 1/C_ii)\n" +
          table.Render();
 }
 
@@ -116,14 +116,10 @@ std::string BudgetTable(const ObservationRun& run, const RunSummary& summary) {
                Percent(mode.form_violations),
                FormatNumber(mode.one_step_median)});
   }
-  const bool by_gains = run.budget.spec.weight == NullWeight::kServo;
-  return fmt::format(
-             "\nBudget '{}': static stiffness K_s, {} condition, holds when σ ≤ 1 (null space "
-             "{:g}{})\n",
-             run.budget.name,
-             Name(run.condition),
-             run.budget.spec.null_stiffness,
-             by_gains ? " × Kp" : " N·m/rad") +
+  return fmt::format("\nBudget {}: {}\nJudged with {}; it holds when σ ≤ 1\n",
+                     run.budget.name,
+                     BudgetNumbers(run.budget.spec),
+                     BudgetTerms(run.budget.spec)) +
          table.Render();
 }
 

@@ -28,7 +28,6 @@ ObservationRun Begin(ClosedLoop* loop, const ObservationOptions& options, std::s
   run.joints = loop->robot().spec().joints;
   run.source = std::move(source);
   run.budget = options.budget;
-  run.condition = options.condition;
   run.servo = loop->options().servo;
   run.timing = {loop->period(), loop->options().latency};
   return run;

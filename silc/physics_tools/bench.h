@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "silc/robot/robot_spec.h"
+
 namespace silc {
 
 struct PhysicsBenchOptions {
-  std::string robot = "g1";
+  std::string robot = kDefaultRobot;
   std::string backend = "batch";  // "batch", "cuda" or "mujoco"
   std::string kernel;             // of "batch"; empty: the widest
   std::vector<int> envs = {1024};

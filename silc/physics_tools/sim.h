@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "silc/robot/robot_spec.h"
+
 namespace silc {
 
 struct SimOptions {
-  std::string robot = "g1";
+  std::string robot = kDefaultRobot;
   std::vector<std::string> backends = {"batch", "mujoco"};
   std::string gains, pose;                 // of robot.yaml; empty: its defaults
   double stiffness = 1;                    // factor on kp

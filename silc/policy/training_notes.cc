@@ -13,8 +13,9 @@ TrainingNotes TrainingNotesOf(const Metadata& metadata) {
   TrainingNotes notes;
   notes.task = say("silc_task");
   notes.method = say("silc_method");
+  notes.budget = say("silc_budget");
   // an unbounded run may have been given a mode: it says nothing of the policy
-  if (HasBudget(notes.method)) notes.mode = say("silc_mode");
+  if (HasBudget(notes.method) || !notes.budget.empty()) notes.mode = say("silc_mode");
   notes.seed = say("silc_seed");
   notes.iterations = say("silc_iterations");
   notes.gravity_held = say("silc_gravity") == "held";
@@ -28,9 +29,11 @@ void Put(const TrainingNotes& notes, Metadata* metadata) {
   put("silc_task", notes.task);
   put("silc_method", notes.method);
   put("silc_mode", notes.mode);
+  put("silc_budget", notes.budget);
+  // what older files said beside a name
+  if (!notes.budget.empty()) metadata->erase("silc_gravity");
   put("silc_seed", notes.seed);
   put("silc_iterations", notes.iterations);
-  if (notes.gravity_held) put("silc_gravity", "held");
 }
 
 }  // namespace silc

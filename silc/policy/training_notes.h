@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "silc/policy/method.h"
 #include "silc/policy/policy_metadata.h"
 
 namespace silc {
@@ -12,9 +13,11 @@ namespace silc {
 struct TrainingNotes {
   std::string task;    // "g1-loco"
   std::string method;  // "silc"
-  std::string mode;    // the budget's name; "" for methods that have none
+  std::string mode;    // the budget's name, a label; "" for methods that have none
+  std::string budget;  // its numbers, as YAML (silc/config/policy_budget.h)
   std::string seed, iterations;
-  bool gravity_held = false;  // the budget leaves gravity sensing out (silc_gravity: held)
+  /// silc_gravity: held, as files without a budget's numbers said it. Read, not written.
+  bool gravity_held = false;
 };
 TrainingNotes TrainingNotesOf(const Metadata& metadata);
 

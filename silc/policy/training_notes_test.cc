@@ -7,8 +7,13 @@ namespace silc {
 namespace {
 
 TEST(TrainingNotes, SayWhatWasPut) {
-  TrainingNotes notes{"g1-loco", "silc", "soft-hand", "7", "", true};
-  Metadata metadata = {{"silc_iterations", "300"}};
+  TrainingNotes notes;
+  notes.task = "g1-loco";
+  notes.method = "silc";
+  notes.mode = "soft-hand";
+  notes.budget = "com: [1, 2, 3]\n";
+  notes.seed = "7";
+  Metadata metadata = {{"silc_iterations", "300"}, {"silc_gravity", "held"}};
   Put(notes, &metadata);
   const TrainingNotes read = TrainingNotesOf(metadata);
   EXPECT_EQ(read.task, "g1-loco");
@@ -16,7 +21,8 @@ TEST(TrainingNotes, SayWhatWasPut) {
   EXPECT_EQ(read.mode, "soft-hand");
   EXPECT_EQ(read.seed, "7");
   EXPECT_EQ(read.iterations, "300") << "what is not said leaves what was there";
-  EXPECT_TRUE(read.gravity_held);
+  EXPECT_EQ(read.budget, "com: [1, 2, 3]\n");
+  EXPECT_FALSE(read.gravity_held) << "the numbers take the older note's place";
 }
 
 TEST(TrainingNotes, AMethodWithoutABudgetHasNoMode) {
@@ -26,6 +32,18 @@ TEST(TrainingNotes, AMethodWithoutABudgetHasNoMode) {
   EXPECT_EQ(notes.mode, "");
   EXPECT_FALSE(notes.gravity_held);
   EXPECT_EQ(TrainingNotesOf({}).method, "");
+}
+
+// Somebody may want a policy of any method judged by a budget of his.
+TEST(TrainingNotes, NumbersCountWhateverTheMethod) {
+  const TrainingNotes notes =
+      TrainingNotesOf({{"silc_method", "lcp"}, {"silc_mode", "mine"}, {"silc_budget", "text"}});
+  EXPECT_EQ(notes.mode, "mine");
+  EXPECT_EQ(notes.budget, "text");
+}
+
+TEST(TrainingNotes, OlderFilesSayOfGravityAlone) {
+  EXPECT_TRUE(TrainingNotesOf({{"silc_gravity", "held"}}).gravity_held);
 }
 
 }  // namespace

@@ -227,14 +227,12 @@ std::string RunKey(const std::string& experiment, const std::string& policy_path
 std::string EvalCommand(const std::string& experiment,
                         const std::string& policy_path,
                         const std::string& mode,
-                        bool hold_gravity,
                         int episodes,
                         const std::vector<std::uint64_t>& seeds) {
-  return fmt::format("silc eval {} --policy {} --mode {}{} --episodes {} --seeds {}",
+  return fmt::format("silc eval {} --policy {}{} --episodes {} --seeds {}",
                      experiment,
                      ShellQuote(policy_path),
-                     ShellQuote(mode),
-                     hold_gravity ? " --hold-gravity" : "",
+                     mode.empty() ? "" : " --mode " + ShellQuote(mode),
                      episodes,
                      fmt::join(seeds, ","));
 }

@@ -42,11 +42,11 @@ struct ReportData {
 /// What a key of `failures` and `commands` looks like.
 std::string RunKey(const std::string& experiment, const std::string& policy_path);
 
-/// The command line that gives a result again.
+/// The command line that gives a result again. `mode` is "" where the policy is judged by the
+/// budget inside its file.
 std::string EvalCommand(const std::string& experiment,
                         const std::string& policy_path,
                         const std::string& mode,
-                        bool hold_gravity,
                         int episodes,
                         const std::vector<std::uint64_t>& seeds);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "silc/config/budget_file.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/report/html.h"
 #include "silc/report/page_words.h"
@@ -180,7 +181,8 @@ std::string PageWriter::HandUnderLoad(int number) {
   const PaperMeasure* measure = data_.paper.Find(stiffness);
   for (const PaperRow& paper : measure ? measure->rows : std::vector<PaperRow>{}) {
     const PaperMode* mode = data_.paper.FindMode(paper.row.mode);
-    if (mode && mode->hands) specified.push_back(fmt::format("{:g}", (*mode->hands)[2]));
+    const auto hand = mode ? ReadBudget(mode->name).spec.hand[0] : std::nullopt;
+    if (hand) specified.push_back(fmt::format("{:g}", hand->z()));
     printed.push_back(fmt::format("{:g}", paper.value));
     const std::optional<RowKey> ours = OurRowBeside(paper.row);
     if (!ours) continue;

@@ -2,6 +2,7 @@
 #include "silc/report/paper.h"
 
 #include <algorithm>
+#include <array>
 
 #include "silc/base/nearest.h"
 #include "silc/eval/experiment.h"
@@ -10,12 +11,6 @@
 
 namespace silc {
 namespace {
-
-std::array<double, 3> ReadAxes(const YamlNode& node) {
-  const std::vector<double> axes = node.AsDoubles();
-  if (axes.size() != 3) node.Fail("must be three numbers, N/m along x, y, z");
-  return {axes[0], axes[1], axes[2]};
-}
 
 // METHOD or METHOD/MODE; the mode is one of the paper's.
 RowKey ReadRowKey(const YamlNode& node, const Paper& paper) {
@@ -143,14 +138,8 @@ Paper ReadPaper(const YamlNode& root) {
   paper.source = root["source"].AsString();
   for (int i = 0; i < root["modes"].size(); ++i) {
     const YamlNode node = root["modes"][i];
-    node.Keys({"name", "where", "com", "null_space"}, {"hands"});
-    PaperMode mode{node["name"].AsString(),
-                   node["where"].AsString(),
-                   ReadAxes(node["com"]),
-                   node["null_space"].AsDouble(),
-                   std::nullopt};
-    if (node.Has("hands")) mode.hands = ReadAxes(node["hands"]);
-    paper.modes.push_back(mode);
+    node.Keys({"name", "where"});
+    paper.modes.push_back({node["name"].AsString(), node["where"].AsString()});
   }
   for (int i = 0; i < root["measures"].size(); ++i) {
     paper.measures.push_back(ReadMeasure(root["measures"][i], paper));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,11 +42,9 @@ struct PaperClaim {
   RowKey row;
 };
 
+/// A budget of the paper: its numbers are those of the file of this name in configs/budgets.
 struct PaperMode {
   std::string name, where;
-  std::array<double, 3> com{};                 // [N/m]
-  double null_space = 0;                       // [N·m/rad]
-  std::optional<std::array<double, 3>> hands;  // [N/m]
 };
 
 /// What the paper published (configs/paper.yaml).

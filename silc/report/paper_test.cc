@@ -37,16 +37,14 @@ TEST(Paper, SumsOfItsTablesAreAsPrinted) {
   EXPECT_NEAR(sum(metric::HandLoad().step_stiffness_z), 1400, 1e-9);
 }
 
-TEST(Paper, ModesAreTheBudgetsThatShip) {
+// The hands are in the text alone, the rest is Table I; the numbers are held to the paper's in
+// budget_file_test.
+TEST(Paper, ModesAreBudgetsThatShip) {
+  EXPECT_EQ(Published().modes.size(), 5u);
   for (const PaperMode& mode : Published().modes) {
     const BudgetSpec spec = ReadBudget(mode.name).spec;
-    ASSERT_TRUE(spec.com) << mode.name;
-    EXPECT_EQ(*spec.com, Eigen::Vector3d(mode.com.data())) << mode.name;
-    EXPECT_EQ(spec.null_stiffness, mode.null_space) << mode.name;
-    EXPECT_EQ(spec.hand[0].has_value(), mode.hands.has_value()) << mode.name;
-    if (mode.hands) {
-      EXPECT_EQ(*spec.hand[0], Eigen::Vector3d(mode.hands->data())) << mode.name;
-    }
+    EXPECT_TRUE(spec.com) << mode.name;
+    EXPECT_EQ(spec.hand[0].has_value(), mode.where == "text") << mode.name;
   }
 }
 

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever an experiment's code gives other numbers for the same settings.
-constexpr int kResultsVersion = 3;
+constexpr int kResultsVersion = 4;
 
 std::string Seeds(const std::vector<std::uint64_t>& seeds) {
   std::string text;
@@ -43,14 +43,13 @@ struct Job {
 
 // The name of a result: whatever changes the numbers is hashed into it.
 std::string CacheName(const Job& job, const std::string& policy_hash, const std::string& version) {
-  const std::string settings = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
+  const std::string settings = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
                                            version,
                                            kResultsVersion,
                                            policy_hash,
                                            job.experiment,
                                            job.options.robot,
-                                           BudgetYaml(ReadBudget(job.options.mode).spec),
-                                           job.options.hold_gravity,
+                                           BudgetYaml(job.options.budget->spec),
                                            Seeds(job.options.seeds),
                                            job.options.episodes);
   return job.experiment + "-" + Sha256(settings).substr(0, 20);
@@ -85,6 +84,7 @@ class Reporter {
     if (error) throw RunError(Cache() + ": cannot be made: " + error.message());
     for (const ShelfPolicy& policy : data_.shelf) {
       if (!policy.fault.empty()) Say(policy.path + ": left out: " + policy.fault);
+      if (!policy.warning.empty()) Say(policy.warning);
     }
     const std::vector<Job> jobs = Plan();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -126,19 +126,14 @@ class Reporter {
         const ShelfPolicy& policy = data_.shelf[i];
         if (!policy.fault.empty() || !section.Shows(policy.row)) continue;
         Job job{i, name, {}, ""};
-        job.options.mode = policy.budget();
-        job.options.hold_gravity = policy.gravity_held && FindExperiment(name).observes_budget;
+        job.options.budget = policy.budget;
         job.options.seeds = options_.seeds;
         job.options.threads = options_.threads;
         job.options.episodes = section.Episodes(options_.quick);
         job.file =
             (fs::path(Cache()) / (CacheName(job, hashes[i], options_.version) + ".json")).string();
-        data_.commands[RunKey(name, policy.path)] = EvalCommand(name,
-                                                                policy.path,
-                                                                job.options.mode,
-                                                                job.options.hold_gravity,
-                                                                job.options.episodes,
-                                                                job.options.seeds);
+        data_.commands[RunKey(name, policy.path)] =
+            EvalCommand(name, policy.path, "", job.options.episodes, job.options.seeds);
         jobs.push_back(std::move(job));
       }
     }
@@ -217,7 +212,7 @@ class Reporter {
       } else {
         std::string why;
         try {
-          const auto image = TakeShot(experiment, policy.path, policy.budget(), &why);
+          const auto image = TakeShot(experiment, policy.path, policy.budget, &why);
           if (image) picture.png = EncodePng(*image);
         } catch (const ConfigError&) {  // the experiment does not take this policy: said above
         } catch (const RunError& error) {

@@ -10,6 +10,8 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
+#include "silc/config/policy_budget.h"
+#include "silc/eval/experiment.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
@@ -36,13 +38,17 @@ class ReportTest : public testing::Test {
   }
   ~ReportTest() override { fs::remove_all(folder_); }
 
-  // the shipped policy under another name, saying another method
-  void Put(const std::string& name, const std::string& method) {
+  // the shipped policy under another name, saying another method; `mode`: with a budget's numbers
+  void Put(const std::string& name, const std::string& method, const std::string& mode = "") {
     OnnxModel model = ReadOnnx(SourcePath("policies/g1_loco_baseline.onnx"));
     model.metadata["silc_method"] = method;
     if (method.empty()) model.metadata.erase("silc_method");
     model.metadata["silc_mode"] = "compliance";
-    if (method == "silc") model.metadata["silc_gravity"] = "held";
+    if (!mode.empty()) {
+      TrainingNotes notes;
+      PutBudget(ReadBudget(mode), &notes);
+      silc::Put(notes, &model.metadata);
+    }
     WriteOnnx(options_.policies + "/" + name,
               *RecogniseMlp(*model.graph, 0, 0),
               "obs",
@@ -105,29 +111,58 @@ TEST_F(ReportTest, WrongFolderOrExperimentIsSaidAtOnce) {
   EXPECT_THROW(WriteReport(options_), ConfigError);
 }
 
-TEST_F(ReportTest, ShelfReadsMethodAndModeFromTheFile) {
+TEST_F(ReportTest, ShelfReadsMethodAndBudgetFromTheFile) {
   Put("b.onnx", "silc");
   Put("a.onnx", "baseline");
   const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
   ASSERT_EQ(shelf.size(), 2u);
   EXPECT_EQ(shelf[0].row, (RowKey{"baseline", ""}));  // no budget, whatever the run was given
-  EXPECT_EQ(shelf[0].budget(), "compliance");
+  EXPECT_EQ(shelf[0].budget.spec, ReadBudget(kDefaultMode).spec);
+  EXPECT_EQ(shelf[0].warning, "");
   EXPECT_EQ(shelf[1].row, (RowKey{"silc", "compliance"}));
   EXPECT_EQ(shelf[1].task, "g1-loco");
   EXPECT_EQ(shelf[1].seed, "1");
-  EXPECT_FALSE(shelf[0].gravity_held);
-  EXPECT_TRUE(shelf[1].gravity_held);
+  EXPECT_NE(shelf[1].warning.find("not its numbers"), std::string::npos) << shelf[1].warning;
 }
 
-// A policy is held against the budget it was trained under, and the command beside the number says
-// so.
-TEST_F(ReportTest, ABudgetThatLeavesGravityOutIsObservedWithoutIt) {
-  Put("a.onnx", "silc");
+// A budget nobody here knows spoils one policy and no report: it is told by name and left out.
+TEST_F(ReportTest, AnUnknownBudgetIsAFaultOfItsPolicyAlone) {
+  Put("a.onnx", "silc", "compliance");
+  OnnxModel model = ReadOnnx(options_.policies + "/a.onnx");
+  model.metadata.erase("silc_budget");
+  model.metadata["silc_mode"] = "my-own";
+  WriteOnnx(options_.policies + "/b.onnx",
+            *RecogniseMlp(*model.graph, 0, 0),
+            "obs",
+            "actions",
+            model.metadata,
+            OnnxWeights::kHalf);
+  const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
+  ASSERT_EQ(shelf.size(), 2u);
+  EXPECT_EQ(shelf[0].fault, "");
+  EXPECT_NE(shelf[1].fault.find("b.onnx: was trained under a budget 'my-own'"), std::string::npos)
+      << shelf[1].fault;
+}
+
+// A policy is judged by the budget inside its file; the command beside the number needs no --mode.
+TEST_F(ReportTest, JudgesByTheBudgetInsideThePolicy) {
+  Put("a.onnx", "silc", "compliance,com=123,gravity=followed");
   Put("b.onnx", "baseline");
   options_.experiments = {"budget"};
   const std::string page = ReadFile(WriteReport(options_).page);
-  EXPECT_NE(page.find("a.onnx --mode compliance --hold-gravity --episodes"), page.npos);
-  EXPECT_NE(page.find("b.onnx --mode compliance --episodes"), page.npos);
+  EXPECT_NE(page.find("a.onnx --episodes"), page.npos);
+  EXPECT_NE(page.find("b.onnx --episodes"), page.npos);
+  EXPECT_NE(page.find("gravity followed, torque followed, disc"), page.npos);
+  int found = 0;
+  for (const auto& entry : fs::directory_iterator(options_.out + "/cache")) {
+    if (entry.path().extension() != ".json") continue;
+    const ExperimentResult result = FromJson(ReadFile(entry.path().string()), "cache");
+    const bool own = result.policy.ends_with("a.onnx");
+    EXPECT_EQ(result.budget,
+              ReadBudget(own ? "compliance,com=123,gravity=followed" : kDefaultMode).spec);
+    ++found;
+  }
+  EXPECT_EQ(found, 2);
 }
 
 }  // namespace

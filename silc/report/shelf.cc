@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "silc/base/error.h"
+#include "silc/config/policy_budget.h"
 #include "silc/policy/onnx/reader.h"
-#include "silc/policy/training_notes.h"
 
 namespace silc {
 
@@ -30,8 +30,7 @@ std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
     policy.name = fs::path(path).stem().string();
     try {
       const TrainingNotes notes = TrainingNotesOf(ReadOnnx(path).metadata);
-      policy.row = {notes.method, notes.mode};
-      policy.gravity_held = notes.gravity_held;
+      policy.row = {notes.method, HasBudget(notes.method) ? notes.mode : ""};
       policy.task = notes.task;
       policy.seed = notes.seed;
       policy.iterations = notes.iterations;
@@ -39,6 +38,9 @@ std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
         policy.fault =
             "the file does not say its method; silc export --note silc_method=METHOD adds it";
       }
+      const PolicyBudget budget = BudgetOfPolicy(notes, path);
+      policy.budget = budget.budget;
+      policy.warning = budget.warning;
     } catch (const ConfigError& error) {
       policy.fault = error.what();
     }

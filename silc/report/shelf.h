@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "silc/config/budget_file.h"
 #include "silc/report/paper.h"
 
 namespace silc {
@@ -15,11 +16,9 @@ struct ShelfPolicy {
   RowKey row;                    // mode is "" for methods that have no budget
   std::string task;              // "g1-loco"; "" where the file does not say
   std::string seed, iterations;  // of the training; "" where the file does not say
-  bool gravity_held = false;     // its budget leaves gravity sensing out (silc_gravity: held)
+  UserBudget budget;             // it is held against: the one inside it, else the default
+  std::string warning;           // about its budget; "" when there is nothing to say
   std::string fault;             // why it cannot be used; "" when it can
-
-  /// The budget it is held against: its own, else `compliance`.
-  std::string budget() const { return row.mode.empty() ? "compliance" : row.mode; }
 };
 
 /// Every *.onnx of a folder, by name. A file that cannot be read, or does not say its method, is on

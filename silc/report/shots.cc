@@ -106,7 +106,7 @@ std::optional<Image> Draw(const std::string& experiment,
 
 // `walk` runs its robots in the task's own loop, which nobody can watch: three seconds of it here.
 std::optional<Image> ShotOfWalk(const std::string& path, std::string* why) {
-  const RobotModel robot = RobotModel::Load("g1", {.visuals = true});
+  const RobotModel robot = RobotModel::Load(kDefaultRobot, {.visuals = true});
   const Policy policy = LoadPolicy(path, "", robot);
   LoopOptions options;
   options.servo = ServoFor(robot, policy, "");
@@ -137,12 +137,12 @@ std::string ShotCaption(const std::string& experiment) {
 
 std::optional<Image> TakeShot(const std::string& experiment,
                               const std::string& policy_path,
-                              const std::string& budget,
+                              const UserBudget& budget,
                               std::string* why) {
   if (experiment == "walk") return ShotOfWalk(policy_path, why);
   std::optional<Image> image;
   ExperimentOptions options;
-  options.mode = budget;
+  options.budget = budget;
   options.episodes = 1;
   options.visuals = true;
   Trigger moment(experiment);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "silc/config/budget_file.h"
 #include "silc/report/png.h"
 
 namespace silc {
@@ -13,7 +14,7 @@ namespace silc {
 /// where no picture can be drawn at all.
 std::optional<Image> TakeShot(const std::string& experiment,
                               const std::string& policy_path,
-                              const std::string& budget,
+                              const UserBudget& budget,
                               std::string* why);
 
 /// What the picture shows, as text. "" for an experiment without one.

@@ -21,7 +21,7 @@ namespace silc {
 struct LocoEnvOptions {
   TaskConfig config;
   std::optional<ObservationLayout> layout;  // none: layouts/g1_loco.yaml
-  std::string robot = "g1";
+  std::string robot = kDefaultRobot;
   std::string backend = "batch";  // of LocoEnv: "batch" (CPU) or "mujoco"
   std::string kernel;             // of "batch"; empty: the widest
   int num_envs = 1;

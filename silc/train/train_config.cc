@@ -106,6 +106,41 @@ void SetBackend(const std::string& backend, TrainConfig* config) {
   config->learn.device = backend == "cuda" ? "cuda" : "cpu";
 }
 
+// Settings of learn.penalty that are the budget's now: where each is said. "" for all others.
+std::string InTheBudget(const std::string& key) {
+  if (key == "gravity_channel") return "channels: {gravity: held} (or followed)";
+  if (key == "torque_channel") return "channels: {torque: held} (or followed)";
+  if (key == "hand_floor") return "hand_floor: [0, 0, 0.75]";
+  return "";
+}
+
+// A `learn:` map; `run` is whether it is a run's config.yaml, which has the budget beside it.
+void ReadLearn(const YamlNode& node, bool run, LearnConfig* learn) {
+  if (node.Has("penalty") && node["penalty"].IsMap()) {
+    const YamlNode penalty = node["penalty"];
+    for (const std::string& key : penalty.KeyNames()) {
+      const std::string now = InTheBudget(key);
+      if (now.empty()) continue;
+      penalty[key].Fail("is part of the budget now: take it out here and write `" + now + "` " +
+                        (run ? "under `budget:` of this file"
+                             : "into the budget's file, or change the mode, as in "
+                               "compliance,gravity=held"));
+    }
+  }
+  ReadLearnConfig(node, learn);
+}
+
+// Method and budget must fit together.
+void CheckBudget(const TrainConfig& config) {
+  if (config.learn.penalty.method != "silc" || config.budget.condition == Condition::kDisc) return;
+  throw ConfigError(fmt::format(
+      "--mode {}: method silc trains the disc condition (S7c), and this budget asks for the {} "
+      "one; "
+      "say condition=disc (silc-paper trains (S7a) on K₁, whatever the budget's condition)",
+      config.mode,
+      Name(config.budget.condition)));
+}
+
 // YAML for any text
 std::string Quoted(const std::string& text) {
   std::string out = "\"";
@@ -164,7 +199,7 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
     }
     if (root.Has("task")) OverlayTaskFile(root["task"], &task);
     const auto read = [&](const YamlNode& node) {
-      ReadLearnConfig(node, &config.learn);
+      ReadLearn(node, /*run=*/false, &config.learn);
       if (config.learn.penalty.method != method) {
         node.Fail("penalty.method: a preset does not choose the method; --method does");
       }
@@ -225,6 +260,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   SetBackend(request.backend.value_or(config.backend), &config);
   ApplyTrainOverrides(request.overrides, &config);
   MatchLayout(&config.task_config, &config.layout);
+  CheckBudget(config);
   return config;
 }
 
@@ -237,22 +273,15 @@ std::string BudgetNote(const TrainConfig& config) {
                        config.learn.penalty.method,
                        config.mode);
   }
-  std::string numbers;
-  const auto add = [&](const char* name, const std::optional<Eigen::Vector3d>& k) {
-    if (k) numbers += fmt::format("{} {:g}/{:g}/{:g} N/m, ", name, (*k)[0], (*k)[1], (*k)[2]);
-  };
-  const BudgetSpec& budget = config.budget;
-  add("CoM", budget.com);
-  const bool alike = budget.hand[0] && budget.hand[1] && *budget.hand[0] == *budget.hand[1];
-  add(alike ? "hands" : "left hand", budget.hand[0]);
-  if (!alike) add("right hand", budget.hand[1]);
-  numbers += fmt::format("null space {:g}{}",
-                         budget.null_stiffness,
-                         budget.weight == NullWeight::kServo ? " of Kp" : " N·m/rad");
   const std::string why = config.mode_from == "default"  ? " (no --mode was given: the default)"
                           : config.mode_from == "preset" ? " (the preset's)"
                                                          : "";
-  return fmt::format("budget {}{}: {}", config.mode, why, numbers);
+  // the paper's method has a condition of its own on K₁, in which nothing that is sensed follows
+  const std::string terms =
+      config.learn.penalty.method == "silc"
+          ? BudgetTerms(config.budget)
+          : "trained by (S7a) on K₁; judged with " + BudgetTerms(config.budget);
+  return fmt::format("budget {}{}: {}; {}", config.mode, why, BudgetNumbers(config.budget), terms);
 }
 
 void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* config) {
@@ -271,6 +300,13 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     }
     if (key == "learn.device") {
       throw ConfigError("command line: learn.device: follows from --backend; set that");
+    }
+    constexpr std::string_view kPenalty = "learn.penalty.";
+    if (key.starts_with(kPenalty) && !InTheBudget(key.substr(kPenalty.size())).empty()) {
+      throw ConfigError("command line: " + key +
+                        ": is part of the budget now: change the mode, as in --mode "
+                        "compliance,gravity=held, or write `" +
+                        InTheBudget(key.substr(kPenalty.size())) + "` into the budget's file");
     }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError("command line: " + key + ": unknown key" + DidYouMean(key, known));
@@ -348,7 +384,7 @@ TrainConfig ReadTrainConfig(const std::string& path) {
   for (int i = 0; i < motions.size(); ++i) config.motions.push_back(input(motions[i]));
   if (root.Has("init")) config.init = input(root["init"]);
   config.budget = ParseBudget(root["budget"]);
-  ReadLearnConfig(root["learn"], &config.learn);
+  ReadLearn(root["learn"], /*run=*/true, &config.learn);
   TaskFile task;
   OverlayTaskFile(root["task_config"], &task);
   config.task_config = task.config;
@@ -357,6 +393,7 @@ TrainConfig ReadTrainConfig(const std::string& path) {
       root.Has("layout") ? ParseLayout(root["layout"]).layout : ReadTaskLayout(task.layout);
   MatchLayout(&config.task_config, &config.layout);
   SetBackend(root["backend"].AsString(), &config);
+  CheckBudget(config);
   return config;
 }
 

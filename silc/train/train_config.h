@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "silc/config/budget_file.h"
 #include "silc/learn/config.h"
 #include "silc/policy/observation_layout.h"
+#include "silc/robot/robot_spec.h"
 #include "silc/stiffness/budget.h"
 #include "silc/task/task_config.h"
 #include "silc/train/loco_vec_env.h"
@@ -29,10 +31,10 @@ struct InputFile {
 /// All that a training is made of. Two runs with the same one are the same, on the CPU.
 struct TrainConfig {
   std::string task;  // name or path of the task file
-  std::string robot = "g1";
+  std::string robot = kDefaultRobot;
   std::string backend = "batch";  // batch, mujoco, cuda
   int envs = 4096;
-  std::string mode = "compliance";    // name of the budget
+  std::string mode = kDefaultMode;    // name of the budget
   std::string mode_from = "default";  // who chose it: default, preset, --mode
   BudgetSpec budget;
   std::vector<InputFile> motions;  // arm references; none: generated

@@ -17,12 +17,12 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/config/policy_budget.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/train_log.h"
 #include "silc/learn/trainer.h"
 #include "silc/policy/onnx/writer.h"
 #include "silc/policy/policy_metadata.h"
-#include "silc/policy/training_notes.h"
 #include "silc/robot/robot_model.h"
 #include "silc/task/task_layout.h"
 
@@ -94,15 +94,13 @@ void ExportPolicy(const std::string& path,
   const ObservationLayout layout =
       MakeTaskLayout(config.layout, RobotModel::Load(config.robot).spec(), &task).layout;
   Metadata metadata = MetadataFor(layout, fs::path(path).parent_path().filename().string());
-  const PenaltyConfig& penalty = config.learn.penalty;
   TrainingNotes notes;
   notes.task = config.task;
-  notes.method = penalty.method;
-  if (IsBounded(config)) notes.mode = config.mode;
+  notes.method = config.learn.penalty.method;
+  // with its numbers, so that it is judged by what it was trained for wherever it goes
+  if (IsBounded(config)) PutBudget({config.mode, config.budget}, &notes);
   notes.seed = std::to_string(config.learn.seed);
   notes.iterations = std::to_string(iteration);
-  // what its budget leaves out, so that it is held against what it was trained for
-  notes.gravity_held = penalty.method == "silc" && config.budget.gravity == Channel::kHeld;
   Put(notes, &metadata);
   WriteOnnx(path,
             network,

@@ -259,6 +259,7 @@ TEST(TrainRun, TheExportedPolicyActsAsTheTrainersNetwork) {
   EXPECT_EQ(model.metadata.at("silc_method"), config.learn.penalty.method);
   EXPECT_EQ(model.metadata.at("silc_seed"), std::to_string(config.learn.seed));
   EXPECT_EQ(model.metadata.at("silc_iterations"), "1");
+  EXPECT_EQ(model.metadata.count("silc_budget"), 0u) << "the baseline has none";
   LocoEnvOptions options = EnvOptionsOf(config).env;
   options.num_envs = 8;
   options.stagger = false;
@@ -363,7 +364,7 @@ TEST(TrainConfig, IsReadBackAsWritten) {
   }
   EXPECT_EQ(read.init->path, "d.silc");
   EXPECT_EQ(read.mode_from, "preset");
-  EXPECT_EQ(read.budget.com, config.budget.com);
+  EXPECT_EQ(read.budget, config.budget);
   // a run keeps the layout it was made with, whatever becomes of the file
   EXPECT_EQ(read.layout.terms[7].scale, config.layout.terms[7].scale);
   EXPECT_EQ(MetadataFor(read.layout, ""), MetadataFor(config.layout, ""));
@@ -390,6 +391,44 @@ TEST(TrainConfig, ATaskMayNameItsLayout) {
             std::string::npos);
   fs::remove(path);
   fs::remove(task);
+}
+
+// What was said of the budget in learn.penalty is said in the budget: each old place tells where.
+TEST(TrainConfig, SettingsThatWentIntoTheBudgetAreToldWhereTheyAre) {
+  EXPECT_EQ(Message({.task = "g1-stand", .overrides = {"learn.penalty.gravity_channel=false"}}),
+            "command line: learn.penalty.gravity_channel: is part of the budget now: change the "
+            "mode, as in --mode compliance,gravity=held, or write `channels: {gravity: held} (or "
+            "followed)` into the budget's file");
+  const std::string path = Folder("old") + ".yaml";
+  WriteFileAtomically(path, "learn:\n  penalty: {hand_floor: [0, 0, 0.5]}\n");
+  EXPECT_EQ(Message({.task = "g1-stand", .preset = path}),
+            path +
+                ":2: learn.penalty.hand_floor: is part of the budget now: take it out here and "
+                "write `hand_floor: [0, 0, 0.75]` into the budget's file, or change the mode, as "
+                "in compliance,gravity=held");
+  // a run of an earlier silc
+  std::string text = ToYaml(Small("silc"));
+  text.insert(text.find("  penalty:\n") + 11, "    torque_channel: true\n");
+  WriteFileAtomically(path, text);
+  EXPECT_NE(Message({.preset = path})
+                .find("learn.penalty.torque_channel: is part of the budget now: take it out here "
+                      "and write `channels: {torque: held} (or followed)` under `budget:` of this "
+                      "file"),
+            std::string::npos)
+      << Message({.preset = path});
+  fs::remove(path);
+}
+
+TEST(TrainConfig, SilcTrainsTheDiscAlone) {
+  EXPECT_EQ(
+      Message({.task = "g1-stand", .method = "silc", .mode = "compliance,condition=two-sided"}),
+      "--mode compliance,condition=two-sided: method silc trains the disc condition (S7c), "
+      "and this budget asks for the two-sided one; say condition=disc (silc-paper trains "
+      "(S7a) on K₁, whatever the budget's condition)");
+  EXPECT_EQ(
+      Message(
+          {.task = "g1-stand", .method = "silc-paper", .mode = "compliance,condition=two-sided"}),
+      "no error");
 }
 
 // Somebody's config.yaml makes his run again; what is asked for besides changes it.
@@ -439,10 +478,11 @@ TEST(TrainConfig, SaysWhichBudgetHoldsAndWhoChoseIt) {
   EXPECT_EQ(
       note("silc", {}),
       "budget compliance (no --mode was given: the default): CoM 200/200/20000 N/m, null space "
-      "50 N·m/rad");
-  EXPECT_EQ(
-      note("silc-paper", "soft-hand"),
-      "budget soft-hand: CoM 200/200/20000 N/m, hands 200/200/200 N/m, null space 50 N·m/rad");
+      "50 N·m/rad; gravity held, torque followed, disc; hands' floor none");
+  EXPECT_EQ(note("silc-paper", "soft-hand"),
+            "budget soft-hand: CoM 200/200/20000 N/m, hands 200/200/200 N/m, null space 50 "
+            "N·m/rad; trained by (S7a) on K₁; judged with gravity held, torque followed, disc; "
+            "hands' floor 0/0/0.75");
   EXPECT_EQ(note("lcp", "soft-hand"),
             "lcp takes no budget: --mode soft-hand is written down and bounds nothing");
   EXPECT_EQ(note("baseline", {}), "");

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/config/budget_json.h"
+
+namespace silc {
+
+nlohmann::ordered_json BudgetJson(const BudgetSpec& spec) {
+  const auto axes = [](const Eigen::Vector3d& k) {
+    return nlohmann::ordered_json{k[0], k[1], k[2]};
+  };
+  nlohmann::ordered_json json;
+  if (spec.com) json["com"] = axes(*spec.com);
+  if (spec.hand[0]) json["left_hand"] = axes(*spec.hand[0]);
+  if (spec.hand[1]) json["right_hand"] = axes(*spec.hand[1]);
+  json["hand_floor"] = axes(spec.hand_floor);
+  json["null_space"] = {{"weight", spec.weight == NullWeight::kServo ? "gains" : "identity"},
+                        {"stiffness", spec.null_stiffness}};
+  json["channels"] = {{"torque", Name(spec.torque)}, {"gravity", Name(spec.gravity)}};
+  json["condition"] = Name(spec.condition);
+  return json;
+}
+
+}  // namespace silc
