@@ -174,7 +174,7 @@ TEST_P(DeployedObservation, IsTheTrainedOne) {
 INSTANTIATE_TEST_SUITE_P(Layouts,
                          DeployedObservation,
                          ::testing::ValuesIn(kTestLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Observation, AnEditedScaleIsTrained) {
   const auto observe = [](ObservationLayout layout) {

@@ -146,7 +146,7 @@ constexpr TestLayout kSpecLayouts[] = {{"Shipped", ShippedLayout},
 INSTANTIATE_TEST_SUITE_P(Layouts,
                          LocoSpec,
                          ::testing::ValuesIn(kSpecLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(LocoSpecOfTheTask, TheServoIsTheOneThePhysicsRuns) {
   const RobotModel model = RobotModel::Load("g1");
