@@ -293,14 +293,14 @@ EpisodeReport RunEpisodes(const Policy& policy,
                           ? static_cast<float>(r.policy.raw_action()[j])
                           : static_cast<float>((worker.target[j] - centre) / robot.action_scale[j]);
         }
-        const std::uint8_t mode = step.contact_mode[i];
+        const ContactMode mode = step.contact_mode[i];
         if (!observe || mode == kModeUnknown ||
             r.policy.StaticJacobians(&worker.jacobians) != PolicyStatus::kOk) {
           continue;
         }
         FillBody(env, i, worker.input.g_B, &worker.body);
         SigmaSample sample;
-        sample.mode = static_cast<ContactMode>(mode);
+        sample.mode = mode;
         const StiffnessReading& disc =
             worker.disc.Observe(worker.jacobians, worker.body, sample.mode);
         sample.sound = disc.quasi_static.status == StiffnessStatus::kOk;

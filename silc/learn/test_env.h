@@ -123,7 +123,7 @@ class SpringEnv : public VecEnv {
       for (int j = 0; j < kJoints; ++j) critic[kObs + j] = static_cast<float>(r.load[j] / 15);
       // nothing stands on the ground: the budget is posture alone
       if (view.stiffness.mode != nullptr) {
-        view.stiffness.mode[i] = static_cast<std::uint8_t>(ContactMode::kFlight);
+        view.stiffness.mode[i] = ContactMode::kFlight;
       }
     }
   }

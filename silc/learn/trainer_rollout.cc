@@ -10,11 +10,12 @@ ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
   view.obs_stride = obs_width;
   view.critic_obs = critic_obs[t].data_ptr<float>();
   if (needs_stiffness) {
-    view.stiffness = {mode[t].data_ptr<std::uint8_t>(),
-                      com[t].data_ptr<float>(),
-                      hand[t].data_ptr<float>(),
-                      closing[t].data_ptr<float>(),
-                      gravity[t].data_ptr<float>()};
+    // tensors have no enums: the bytes are ContactModes
+    view.stiffness = {.mode = reinterpret_cast<ContactMode*>(mode[t].data_ptr<std::uint8_t>()),
+                      .com = com[t].data_ptr<float>(),
+                      .hand_on_base = hand[t].data_ptr<float>(),
+                      .closing = closing[t].data_ptr<float>(),
+                      .gravity = gravity[t].data_ptr<float>()};
   }
   return view;
 }

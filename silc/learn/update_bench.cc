@@ -65,7 +65,8 @@ class RandomEnv : public VecEnv {
     if (view.stiffness.mode == nullptr) return;
     Put(view.stiffness.mode, mode_);
     Put(view.stiffness.com, jacobian_.narrow(1, 0, 3).contiguous());
-    Put(view.stiffness.hand, at::stack({jacobian_.narrow(1, 0, 3), jacobian_.narrow(1, 3, 3)}, 1));
+    Put(view.stiffness.hand_on_base,
+        at::stack({jacobian_.narrow(1, 0, 3), jacobian_.narrow(1, 3, 3)}, 1));
     Put(view.stiffness.closing, jacobian_.flip(2));
     Put(view.stiffness.gravity, jacobian_.narrow(1, 3, 3).contiguous());
   }

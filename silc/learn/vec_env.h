@@ -11,6 +11,7 @@
 #include "silc/base/thread_pool.h"
 #include "silc/policy/mlp.h"
 #include "silc/stiffness/budget.h"
+#include "silc/stiffness/contact_mode.h"
 #include "silc/stiffness/types.h"
 
 namespace silc {
@@ -48,11 +49,11 @@ struct EnvSpec {
 
 /// What the physics knows of a moment for (S5), (S6). Null when nobody wants it.
 struct StiffnessView {
-  std::uint8_t* mode = nullptr;  // (num_envs)             ContactMode; 255: not known, no penalty
-  float* com = nullptr;          // (num_envs, 3, nv)      contact-consistent [m/rad]
-  float* hand = nullptr;         // (num_envs, 2, 3, nv)   left, right, with the base at rest
-  float* closing = nullptr;      // (num_envs, 6, nv)      J_c, in double support
-  float* gravity = nullptr;      // (num_envs, 3, nv)      E = ∂g_B/∂q [1/rad]
+  ContactMode* mode = nullptr;    // (num_envs)             kModeUnknown: no penalty
+  float* com = nullptr;           // (num_envs, 3, nv)      contact-consistent [m/rad]
+  float* hand_on_base = nullptr;  // (num_envs, 2, 3, nv)   left, right, with the base at rest
+  float* closing = nullptr;       // (num_envs, 6, nv)      J_c, in double support
+  float* gravity = nullptr;       // (num_envs, 3, nv)      E = ∂g_B/∂q [1/rad]
 };
 
 /// Where an environment writes what the policy sees next. The memory is the learner's.

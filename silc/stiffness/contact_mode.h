@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "silc/stiffness/status.h"
 
 namespace silc {
 
-/// Which feet hold the robot.
-enum class ContactMode { kDoubleSupport, kLeftSupport, kRightSupport, kFlight };
+/// Which feet hold the robot. A byte, as samples of a training keep it.
+enum class ContactMode : std::uint8_t { kDoubleSupport, kLeftSupport, kRightSupport, kFlight };
+
+/// In the place of a mode where nobody knows it, such as at a training episode's first moment.
+inline constexpr ContactMode kModeUnknown{255};
 
 /// "double support", "left support", "right support", "flight".
 const char* Name(ContactMode mode);

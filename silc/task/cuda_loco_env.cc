@@ -46,7 +46,7 @@ struct CudaLocoEnv::Impl {
     survival = DeviceArray<float>(n);
     before = DeviceArray<float>(n * (setup.context.robot.nq + setup.context.robot.nv));
     flag = DeviceArray<std::uint8_t>(n);
-    mode = DeviceArray<std::uint8_t>(n);
+    mode = DeviceArray<ContactMode>(n);
     notes = DeviceArray<DivergedNote>(kMaxDivergedKept);
     counters = DeviceArray<int>(2);
     progress = DeviceArray<TaskProgress>(1);
@@ -123,8 +123,9 @@ struct CudaLocoEnv::Impl {
       if (array->size() > 0) array->Clear(stream);
     }
     flag.Clear(stream);
-    static_assert(kRunning == 0 && kModeUnknown == 255);
-    CudaCheck(cudaMemsetAsync(mode.get(), kModeUnknown, mode.bytes(), stream), "clearing modes");
+    static_assert(kRunning == 0 && sizeof(ContactMode) == 1);
+    CudaCheck(cudaMemsetAsync(mode.get(), static_cast<int>(kModeUnknown), mode.bytes(), stream),
+              "clearing modes");
     Launched(LaunchReset(context, view, num_envs, stagger, states.get(), outputs, stream),
              "starting the episodes");
     start.step = 1;
@@ -182,7 +183,8 @@ struct CudaLocoEnv::Impl {
   cudaStream_t stream;
   DeviceArray<EnvState> states;
   DeviceArray<float> obs, critic_obs, reward, jacobian, terms, tracking, survival, before;
-  DeviceArray<std::uint8_t> flag, mode;
+  DeviceArray<std::uint8_t> flag;
+  DeviceArray<ContactMode> mode;
   DeviceArray<DivergedNote> notes;
   DeviceArray<int> counters;  // refused, notes
   DeviceArray<TaskProgress> progress;

@@ -26,15 +26,17 @@ std::vector<float> RandomActions(int step, double size) {
 
 // What a learner gets, on the host.
 struct Copy {
-  std::vector<float> obs, critic_obs, reward, com, hand, closing, gravity;
-  std::vector<std::uint8_t> done, timed_out, mode;
+  std::vector<float> obs, critic_obs, reward, com, hand_on_base, closing, gravity;
+  std::vector<std::uint8_t> done, timed_out;
+  std::vector<ContactMode> mode;
 };
 
 Copy Fetch(CudaLocoEnv* env) {
   constexpr std::size_t n = kRobots;
   DeviceArray<float> obs(n * kActorObs), critic(n * kCriticObs), reward(n * 2), com(n * 3 * 29),
-      hand(n * 6 * 29), closing(n * 6 * 29), gravity(n * 3 * 29);
-  DeviceArray<std::uint8_t> done(n), timed_out(n), mode(n);
+      hand_on_base(n * 6 * 29), closing(n * 6 * 29), gravity(n * 3 * 29);
+  DeviceArray<std::uint8_t> done(n), timed_out(n);
+  DeviceArray<ContactMode> mode(n);
   env->Deliver({.obs = obs.get(),
                 .obs_stride = kActorObs,
                 .critic_obs = critic.get(),
@@ -43,7 +45,7 @@ Copy Fetch(CudaLocoEnv* env) {
                 .timed_out = timed_out.get(),
                 .mode = mode.get(),
                 .com = com.get(),
-                .hand = hand.get(),
+                .hand_on_base = hand_on_base.get(),
                 .closing = closing.get(),
                 .gravity = gravity.get()});
   Copy c;
@@ -55,7 +57,7 @@ Copy Fetch(CudaLocoEnv* env) {
   get(critic, &c.critic_obs);
   get(reward, &c.reward);
   get(com, &c.com);
-  get(hand, &c.hand);
+  get(hand_on_base, &c.hand_on_base);
   get(closing, &c.closing);
   get(gravity, &c.gravity);
   get(done, &c.done);
@@ -125,10 +127,10 @@ TEST_F(CudaLocoEnvTest, TellsTheCpusStory) {
       const auto add = [&](const std::vector<float>& from, std::size_t rows) {
         jacobian.insert(jacobian.end(), &from[env * rows * 29], &from[env * rows * 29] + rows * 29);
       };
-      add(g.com, 3);
-      add(g.hand, 6);
-      add(g.closing, 6);
-      add(g.gravity, 3);
+      add(g.com, SampleRows::kComSize);
+      add(g.hand_on_base, SampleRows::kHandOnBaseSize);
+      add(g.closing, SampleRows::kClosingSize);
+      add(g.gravity, SampleRows::kGravitySize);
     }
     EXPECT_LE(Differing(jacobian, c.jacobian, 2e-3), allowed) << t;
   }
@@ -162,7 +164,7 @@ TEST_F(CudaLocoEnvTest, GoesOnFromSavedBytesAndSoDoesTheCpu) {
   const Copy ours = Fetch(&a), loaded = Fetch(&b);
   EXPECT_TRUE(ours.obs == loaded.obs);
   EXPECT_TRUE(ours.mode == loaded.mode);
-  EXPECT_EQ(Differing(loaded.hand, ours.hand, 1e-6), 0);
+  EXPECT_EQ(Differing(loaded.hand_on_base, ours.hand_on_base, 1e-6), 0);
   const std::vector<float> actions = RandomActions(21, 0.3);
   StepBoth(&cpu, &a, actions);
   StepBoth(&cpu, &b, actions);

@@ -146,18 +146,19 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   }
   if (to.mode == nullptr) return;
   if (k == 0) to.mode[env] = from.contact_mode[env];
-  constexpr int kRow = kTaskJoints;
   const float* sample = from.jacobian + env * kSampleJacobian;
   for (int i = k; i < kSampleJacobian; i += step) {
-    // the rows of a sample, in their order
-    if (i < 3 * kRow) {
-      to.com[env * 3 * kRow + i] = sample[i];
-    } else if (i < 9 * kRow) {
-      to.hand[env * 6 * kRow + i - 3 * kRow] = sample[i];
-    } else if (i < 15 * kRow) {
-      to.closing[env * 6 * kRow + i - 9 * kRow] = sample[i];
+    const auto put = [&](float* block, int first, int rows) {
+      block[(env * rows - first) * kTaskJoints + i] = sample[i];
+    };
+    if (i < SampleRows::kHandOnBase * kTaskJoints) {
+      put(to.com, SampleRows::kCom, SampleRows::kComSize);
+    } else if (i < SampleRows::kClosing * kTaskJoints) {
+      put(to.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
+    } else if (i < SampleRows::kGravity * kTaskJoints) {
+      put(to.closing, SampleRows::kClosing, SampleRows::kClosingSize);
     } else {
-      to.gravity[env * 3 * kRow + i - 15 * kRow] = sample[i];
+      put(to.gravity, SampleRows::kGravity, SampleRows::kGravitySize);
     }
   }
 }

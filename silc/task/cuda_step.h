@@ -28,7 +28,7 @@ struct DeviceOutputs {
   int actor_width;  // TaskObservation::width
   float* critic_obs;
   int critic_width;  // TaskObservation::critic_width()
-  std::uint8_t* contact_mode;
+  ContactMode* contact_mode;
   float* jacobian;  // or null
   float* terms;
   float* tracking;
@@ -49,8 +49,8 @@ struct DeviceDelivery {
   float* critic_obs;
   float* reward;
   std::uint8_t *done, *timed_out;
-  std::uint8_t* mode;
-  float *com, *hand, *closing, *gravity;
+  ContactMode* mode;
+  float *com, *hand_on_base, *closing, *gravity;  // SampleRows, each block by itself
 };
 
 /// task_step.h on the GPU, one thread per robot. All pointers (those in the context, view and

@@ -16,13 +16,12 @@ namespace silc {
 /// next call. Robots whose episode ended have been reset: their observation is the first of the new
 /// episode, their reward and flag belong to the step that ended the old one.
 struct LocoStep {
-  std::span<const float> obs;          // (num_envs, obs_width())
-  std::span<const float> critic_obs;   // (num_envs, critic_width())
-  std::span<const float> reward;       // (num_envs, 2)          lower, upper agent
-  std::span<const std::uint8_t> flag;  // (num_envs)             StepFlag
-  std::span<const std::uint8_t>
-      contact_mode;                 // (num_envs)             ContactMode, or kModeUnknown
-  std::span<const float> jacobian;  // (num_envs, 18, 29)     see kSampleJacobian; may be empty
+  std::span<const float> obs;                 // (num_envs, obs_width())
+  std::span<const float> critic_obs;          // (num_envs, critic_width())
+  std::span<const float> reward;              // (num_envs, 2)          lower, upper agent
+  std::span<const std::uint8_t> flag;         // (num_envs)             StepFlag
+  std::span<const ContactMode> contact_mode;  // (num_envs)      or kModeUnknown
+  std::span<const float> jacobian;            // (num_envs, SampleRows::kEnd, 29); may be empty
 };
 
 /// The task on a batch of robots. Results depend on the config, the seed and the actions; not on

@@ -236,9 +236,9 @@ TEST(LocoEnv, SampleJacobiansAreTheContactConsistentOnes) {
   for (int t = 0; t < 40; ++t) {
     const LocoStep step = env.Step(RandomActions(16, t, 0.5));
     for (int e = 0; e < 16; ++e) {
-      const int mode = step.contact_mode[e];
+      const ContactMode mode = step.contact_mode[e];
       if (mode == kModeUnknown) continue;
-      if (++seen[mode] > 6) continue;
+      if (++seen[static_cast<int>(mode)] > 6) continue;
       const RobotModel& robot = env.robot_model();
       const MjDataPtr data = robot.MakeData();
       // masses differ from robot to robot: the centre of mass is compared to the physics' own below
@@ -249,35 +249,38 @@ TEST(LocoEnv, SampleJacobiansAreTheContactConsistentOnes) {
       BodyJacobians body;
       ComputeBodyJacobians(robot, data.get(), &body);
       ContactKinematics expected;
-      ASSERT_EQ(ComputeContactKinematics(body, static_cast<ContactMode>(mode), nullptr, &expected),
-                StiffnessStatus::kOk);
+      ASSERT_EQ(ComputeContactKinematics(body, mode, nullptr, &expected), StiffnessStatus::kOk);
       using Rows = Eigen::Matrix<float, Eigen::Dynamic, kTaskJoints, Eigen::RowMajor>;
       const Eigen::MatrixXd sample =
-          Eigen::Map<const Rows>(&step.jacobian[e * kSampleJacobian], kSampleRows, kTaskJoints)
+          Eigen::Map<const Rows>(&step.jacobian[e * kSampleJacobian], SampleRows::kEnd, kTaskJoints)
               .cast<double>();
       for (int h = 0; h < 2; ++h) {
         // float kinematics over a chain of 10 joints of lengths below 1 m
-        const Eigen::MatrixXd off = sample.middleRows(3 + 3 * h, 3) - expected.hand_on_base[h];
-        EXPECT_LT(off.norm(), 2e-5) << "hand " << h << " mode " << mode;
+        const Eigen::MatrixXd off =
+            sample.middleRows(SampleRows::kHandOnBase + 3 * h, 3) - expected.hand_on_base[h];
+        EXPECT_LT(off.norm(), 2e-5) << "hand " << h << ", " << Name(mode);
       }
-      if (mode == 0) {
-        EXPECT_LT((sample.middleRows(9, 6) * expected.N).norm(), 2e-5);
-        EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(sample.middleRows(9, 6)).rank(), 6);
+      const Eigen::MatrixXd closing = sample.middleRows(SampleRows::kClosing, 6);
+      if (mode == ContactMode::kDoubleSupport) {
+        EXPECT_LT((closing * expected.N).norm(), 2e-5);
+        EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(closing).rank(), 6);
       } else {
-        EXPECT_EQ(sample.middleRows(9, 6).norm(), 0);
+        EXPECT_EQ(closing.norm(), 0);
       }
-      Eigen::MatrixXd turned = sample.bottomRows(3) - expected.E;
-      if (mode == 0) turned = turned * expected.N;
-      EXPECT_LT(turned.norm(), 2e-5) << "gravity, mode " << mode;
-      if (mode == 3) {
-        EXPECT_EQ(sample.topRows(3).norm(), 0);
+      Eigen::MatrixXd turned = sample.middleRows(SampleRows::kGravity, 3) - expected.E;
+      if (expected.closed) turned = turned * expected.N;
+      EXPECT_LT(turned.norm(), 2e-5) << "gravity, " << Name(mode);
+      if (mode == ContactMode::kFlight) {
+        EXPECT_EQ(sample.middleRows(SampleRows::kCom, 3).norm(), 0);
       } else {
-        EXPECT_GT(sample.topRows(3).norm(), 0.1);
+        EXPECT_GT(sample.middleRows(SampleRows::kCom, 3).norm(), 0.1);
       }
     }
   }
-  for (int mode = 0; mode < 3; ++mode)
-    EXPECT_GT(seen[mode], 0) << "mode " << mode << " was not met";
+  for (const ContactMode mode :
+       {ContactMode::kDoubleSupport, ContactMode::kLeftSupport, ContactMode::kRightSupport}) {
+    EXPECT_GT(seen[static_cast<int>(mode)], 0) << Name(mode) << " was not met";
+  }
 }
 
 TEST(LocoEnv, TheSamplesCentreOfMassIsMuJoCosAtNominalMasses) {
@@ -291,7 +294,7 @@ TEST(LocoEnv, TheSamplesCentreOfMassIsMuJoCosAtNominalMasses) {
   }();
   const RobotModel& robot = env.robot_model();
   for (int e = 0; e < 4; ++e) {
-    ASSERT_LT(step.contact_mode[e], 4);
+    ASSERT_NE(step.contact_mode[e], kModeUnknown);
     const MjDataPtr data = robot.MakeData();
     for (int i = 0; i < robot.model()->nq; ++i)
       data->qpos[i] = env.physics().view(Field::kQpos)(e, i);
@@ -300,14 +303,13 @@ TEST(LocoEnv, TheSamplesCentreOfMassIsMuJoCosAtNominalMasses) {
     BodyJacobians body;
     ComputeBodyJacobians(robot, data.get(), &body);
     ContactKinematics expected;
-    ComputeContactKinematics(
-        body, static_cast<ContactMode>(step.contact_mode[e]), nullptr, &expected);
+    ComputeContactKinematics(body, step.contact_mode[e], nullptr, &expected);
     for (int row = 0; row < 3; ++row) {
       Eigen::RowVectorXd ours(kTaskJoints);
       for (int j = 0; j < kTaskJoints; ++j) {
-        ours[j] = step.jacobian[e * kSampleJacobian + row * kTaskJoints + j];
+        ours[j] = step.jacobian[e * kSampleJacobian + (SampleRows::kCom + row) * kTaskJoints + j];
       }
-      if (step.contact_mode[e] == 3) continue;
+      if (step.contact_mode[e] == ContactMode::kFlight) continue;
       Eigen::MatrixXd difference = ours - expected.com.row(row);
       if (expected.closed) difference = difference * expected.N;
       EXPECT_LT(difference.norm(), 2e-5) << "row " << row;

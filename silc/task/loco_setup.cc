@@ -38,6 +38,7 @@ void Append(std::string* out, const void* data, std::size_t bytes) {
 
 static_assert(std::is_trivially_copyable_v<EnvState> && std::is_trivially_copyable_v<TaskContext>,
               "what a GPU kernel is handed is copied as bytes");
+static_assert(sizeof(ContactMode) == 1, "saved states hold a byte per mode");
 
 struct SavedHeader {
   char magic[8];

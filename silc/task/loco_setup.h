@@ -97,7 +97,7 @@ struct LocoMemory {
   TaskProgress progress{};
   std::vector<EnvState> states;
   std::vector<float> obs, critic_obs, terms, tracking;
-  std::vector<std::uint8_t> mode;
+  std::vector<ContactMode> mode;
 
   void Resize(int num_envs, const TaskObservation& observation);
 };

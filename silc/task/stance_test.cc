@@ -34,9 +34,9 @@ TEST(Stance, IsTheRuleOfTheContactModeTracker) {
       step::UpdateStance(robot, force[foot], &stands[foot], &since[foot]);
     }
     ASSERT_EQ(tracker.Update(force[0], force[1], 0.02), StiffnessStatus::kOk);
-    const int mode = step::ModeOf(stands);
-    ASSERT_EQ(mode, static_cast<int>(tracker.mode())) << "step " << k;
-    ++seen[mode];
+    const ContactMode mode = step::ModeOf(stands);
+    ASSERT_EQ(mode, tracker.mode()) << "step " << k;
+    ++seen[static_cast<int>(mode)];
   }
   for (const int count : seen) EXPECT_GT(count, 100);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "silc/physics/field_view.h"
+#include "silc/stiffness/contact_mode.h"
 #include "silc/task/arm_reference.h"
 #include "silc/task/hand_force.h"
 #include "silc/task/observation.h"
@@ -72,25 +73,33 @@ enum StepFlag : std::uint8_t {
   kDiverged = 4,  // beside kFailed: the physics lost this robot; leave the sample out
 };
 
-/// Jacobians of one sample, row-major over the 29 joints: centre of mass 3, left hand 3, right hand
-/// 3 (both with the base at rest), closing constraint 6 (right foot's velocity with the left at
-/// rest, linear then angular), gravity in the pelvis frame 3 (E = ∂g_B/∂q).
-inline constexpr int kSampleRows = 18;
-inline constexpr int kSampleJacobian = kSampleRows * kTaskJoints;
-/// Contact mode of a sample, numbered as silc/stiffness/contact_mode.h; kModeUnknown for the first
-/// sample of an episode, whose kinematics are those of the state before the reset.
-inline constexpr std::uint8_t kModeUnknown = 255;
+/// Rows of a sample's Jacobians, each over the 29 joints: where each block begins. Writer, readers
+/// and tests use these names.
+struct SampleRows {
+  static constexpr int kCom = 0;         // 3 centre of mass (S5) [m/rad]
+  static constexpr int kHandOnBase = 3;  // 2 × 3 left and right hand with the base at rest [m/rad]
+  static constexpr int kClosing = 9;     // 6 closing constraint: the right foot's velocity with the
+                                         //   left foot at rest, linear then angular
+  static constexpr int kGravity = 15;    // 3 E = ∂g_B/∂q, gravity in the pelvis frame [1/rad]
+  static constexpr int kEnd = 18;
+
+  static constexpr int kComSize = kHandOnBase - kCom;
+  static constexpr int kHandOnBaseSize = kClosing - kHandOnBase;
+  static constexpr int kClosingSize = kGravity - kClosing;
+  static constexpr int kGravitySize = kEnd - kGravity;
+};
+inline constexpr int kSampleJacobian = SampleRows::kEnd * kTaskJoints;
 
 /// Where one robot's step is written.
 struct StepOutput {
-  float* reward;       // 2: lower, upper
-  std::uint8_t* flag;  // StepFlag
-  float* actor_obs;    // TaskObservation::width, keeps the history between steps
-  float* critic_obs;   // TaskObservation::critic_width()
-  std::uint8_t* contact_mode;
-  float* jacobian;  // kSampleJacobian, or null
-  float* terms;     // kNumRewards, added to
-  float* tracking;  // kNumTracking, added to
+  float* reward;              // 2: lower, upper
+  std::uint8_t* flag;         // StepFlag
+  float* actor_obs;           // TaskObservation::width, keeps the history between steps
+  float* critic_obs;          // TaskObservation::critic_width()
+  ContactMode* contact_mode;  // kModeUnknown after a reset: the kinematics are of the state before
+  float* jacobian;            // kSampleJacobian, or null
+  float* terms;               // kNumRewards, added to
+  float* tracking;            // kNumTracking, added to
 };
 
 /// Sums kept per robot for logs.
@@ -177,37 +186,39 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
 /// the left foot at rest, and the closing constraint; flight with no CoM and gravity where it is.
 /// The hands are held against the base, which is at rest for them in every mode.
 SILC_HD void FillSample(
-    const TaskRobot& robot, const PhysicsView& view, int env, int mode, float* out) {
+    const TaskRobot& robot, const PhysicsView& view, int env, ContactMode mode, float* out) {
   const int nv = view.nv;
-  const int points = 1 + kNumTaskFrames;
-  const int point[3] = {0, 1 + kFrameLeftHand, 1 + kFrameRightHand};
-  const bool flight = mode == 3;
-  const int foot = mode == 2 ? 1 : 0;
-  for (int p = 0; p < 3; ++p) {
+  const int points = 1 + kNumTaskFrames;  // of a stance: centre of mass, frames
+  const bool flight = mode == ContactMode::kFlight;
+  const bool closed = mode == ContactMode::kDoubleSupport;
+  const int foot = mode == ContactMode::kRightSupport ? 1 : 0;
+  for (int row = 0; row < 3; ++row) {
+    for (int j = 0; j < kTaskJoints; ++j) {
+      const int stance = 3 * nv * foot * points + nv * row + robot.dof[j];
+      out[(SampleRows::kCom + row) * kTaskJoints + j] =
+          flight ? 0.0f : view.stance_jacobian(env, stance);
+    }
+  }
+  for (int hand = 0; hand < 2; ++hand) {
     for (int row = 0; row < 3; ++row) {
-      const int stance = 3 * nv * (foot * points + point[p]) + nv * row;
       for (int j = 0; j < kTaskJoints; ++j) {
-        float value = 0;
-        if (p > 0) {
-          value = view.frame_jacobian(env, 6 * nv * (point[p] - 1) + nv * row + robot.dof[j]);
-        } else if (!flight) {
-          value = view.stance_jacobian(env, stance + robot.dof[j]);
-        }
-        out[(3 * p + row) * kTaskJoints + j] = value;
+        const int frame = 6 * nv * (kFrameLeftHand + hand) + nv * row + robot.dof[j];
+        out[(SampleRows::kHandOnBase + 3 * hand + row) * kTaskJoints + j] =
+            view.frame_jacobian(env, frame);
       }
     }
   }
   for (int row = 0; row < 6; ++row) {
     for (int j = 0; j < kTaskJoints; ++j) {
       float value = 0;
-      if (mode == 0 && row < 3) {
+      if (closed && row < 3) {
         value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
-      } else if (mode == 0) {
+      } else if (closed) {
         // with the left foot at rest the base turns against its leg
         value = view.frame_jacobian(env, 6 * nv * kFrameRightFoot + nv * row + robot.dof[j]) -
                 view.frame_jacobian(env, 6 * nv * kFrameLeftFoot + nv * row + robot.dof[j]);
       }
-      out[(9 + row) * kTaskJoints + j] = value;
+      out[(SampleRows::kClosing + row) * kTaskJoints + j] = value;
     }
   }
   // E = [g_B]× w_B per q̇; the base turns against the leg that stands
@@ -226,7 +237,7 @@ SILC_HD void FillSample(
       RotateBack(R, w_W, w_B);
       Cross(g_B, w_B, E);
     }
-    for (int k = 0; k < 3; ++k) out[(15 + k) * kTaskJoints + j] = E[k];
+    for (int k = 0; k < 3; ++k) out[(SampleRows::kGravity + k) * kTaskJoints + j] = E[k];
   }
 }
 
@@ -241,8 +252,9 @@ SILC_HD void UpdateStance(const TaskRobot& robot, float force, bool* stands, flo
   }
 }
 
-SILC_HD int ModeOf(const bool stands[2]) {
-  return stands[0] ? (stands[1] ? 0 : 1) : (stands[1] ? 2 : 3);
+SILC_HD ContactMode ModeOf(const bool stands[2]) {
+  if (stands[0]) return stands[1] ? ContactMode::kDoubleSupport : ContactMode::kLeftSupport;
+  return stands[1] ? ContactMode::kRightSupport : ContactMode::kFlight;
 }
 
 }  // namespace step
@@ -664,8 +676,8 @@ SILC_HD float EndStep(
       for (int i = 0; i < kSampleJacobian; ++i) out->jacobian[i] = 0;
     }
   } else {
-    const int mode = step::ModeOf(s->stands);
-    *out->contact_mode = static_cast<std::uint8_t>(mode);
+    const ContactMode mode = step::ModeOf(s->stands);
+    *out->contact_mode = mode;
     if (out->jacobian != nullptr) step::FillSample(robot, view, env, mode, out->jacobian);
   }
   Observe(t, view, env, *s, foot_height, out);

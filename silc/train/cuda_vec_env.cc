@@ -23,7 +23,7 @@ DeviceDelivery Delivery(const EnvSpec& spec, const ObservationView& view) {
           .critic_obs = view.critic_obs,
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,
-          .hand = view.stiffness.hand,
+          .hand_on_base = view.stiffness.hand_on_base,
           .closing = view.stiffness.closing,
           .gravity = view.stiffness.gravity};
 }

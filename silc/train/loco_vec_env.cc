@@ -91,18 +91,18 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
     }
     copy(view.critic_obs, step.critic_obs, env_.critic_width());
     if (s.mode == nullptr) return;
-    std::memcpy(s.mode + first, &step.contact_mode[first], count);
+    std::memcpy(s.mode + first, &step.contact_mode[first], count * sizeof(ContactMode));
     for (std::size_t env = first; env < first + count; ++env) {
-      // the rows of a sample, in their order: kSampleJacobian
-      const float* from = &step.jacobian[env * kSampleJacobian];
-      const auto take = [&](float* to, std::size_t rows) {
-        std::memcpy(to + env * rows * kTaskJoints, from, rows * kTaskJoints * sizeof(float));
-        from += rows * kTaskJoints;
+      const float* sample = &step.jacobian[env * kSampleJacobian];
+      const auto take = [&](float* to, std::size_t first_row, std::size_t rows) {
+        std::memcpy(to + env * rows * kTaskJoints,
+                    sample + first_row * kTaskJoints,
+                    rows * kTaskJoints * sizeof(float));
       };
-      take(s.com, 3);
-      take(s.hand, 6);
-      take(s.closing, 6);
-      take(s.gravity, 3);
+      take(s.com, SampleRows::kCom, SampleRows::kComSize);
+      take(s.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
+      take(s.closing, SampleRows::kClosing, SampleRows::kClosingSize);
+      take(s.gravity, SampleRows::kGravity, SampleRows::kGravitySize);
     }
   });
 }

@@ -31,14 +31,15 @@ LocoVecEnvOptions Options(bool samples = true) {
 
 // A learner's memory.
 struct Buffers {
-  std::vector<float> obs, critic, reward, com, hand, closing, gravity;
-  std::vector<std::uint8_t> mode, done, timed_out;
+  std::vector<float> obs, critic, reward, com, hand_on_base, closing, gravity;
+  std::vector<ContactMode> mode;
+  std::vector<std::uint8_t> done, timed_out;
   Buffers()
       : obs(kRobots * kActorObs, 7e7f),
         critic(kRobots * kCriticObs, 7e7f),
         reward(kRobots * 2),
         com(kRobots * 3 * kTaskJoints),
-        hand(kRobots * 6 * kTaskJoints),
+        hand_on_base(kRobots * 6 * kTaskJoints),
         closing(kRobots * 6 * kTaskJoints),
         gravity(kRobots * 3 * kTaskJoints),
         mode(kRobots),
@@ -47,7 +48,8 @@ struct Buffers {
   ObservationView next(bool stiffness = true) {
     ObservationView view{obs.data(), critic.data(), {}};
     if (stiffness) {
-      view.stiffness = {mode.data(), com.data(), hand.data(), closing.data(), gravity.data()};
+      view.stiffness = {
+          mode.data(), com.data(), hand_on_base.data(), closing.data(), gravity.data()};
     }
     return view;
   }
@@ -87,19 +89,19 @@ TEST(LocoVecEnv, HandsOverWhatTheTaskProduced) {
       for (int i = 0; i < kCriticObs; ++i) {
         ASSERT_EQ(b.critic[e * kCriticObs + i], step.critic_obs[e * kCriticObs + i]);
       }
-      for (int row = 0; row < kSampleRows; ++row) {
-        for (int j = 0; j < kTaskJoints; ++j) {
-          // com 0…2, hands 3…8, closing 9…14, gravity 15…17
-          const float got = row < 3    ? b.com[(e * 3 + row) * kTaskJoints + j]
-                            : row < 9  ? b.hand[(e * 6 + row - 3) * kTaskJoints + j]
-                            : row < 15 ? b.closing[(e * 6 + row - 9) * kTaskJoints + j]
-                                       : b.gravity[(e * 3 + row - 15) * kTaskJoints + j];
-          ASSERT_EQ(got, step.jacobian[e * kSampleJacobian + row * kTaskJoints + j]);
+      const auto expect = [&](const std::vector<float>& got, int first_row, int rows) {
+        for (int i = 0; i < rows * kTaskJoints; ++i) {
+          ASSERT_EQ(got[e * rows * kTaskJoints + i],
+                    step.jacobian[e * kSampleJacobian + first_row * kTaskJoints + i]);
         }
-      }
+      };
+      expect(b.com, SampleRows::kCom, 3);
+      expect(b.hand_on_base, SampleRows::kHandOnBase, 6);
+      expect(b.closing, SampleRows::kClosing, 6);
+      expect(b.gravity, SampleRows::kGravity, 3);
       ended += b.timed_out[e];
       fell += b.done[e] && !b.timed_out[e];
-      closed += b.mode[e] == 0;
+      closed += b.mode[e] == ContactMode::kDoubleSupport;
     }
   }
   EXPECT_GT(ended, 10);
@@ -147,7 +149,7 @@ TEST(LocoVecEnv, SavedAndLoadedGoesOn) {
     other.Step(Actions(t, 0.5).data(), bb.outcome(), bb.next());
     ASSERT_EQ(ba.obs, bb.obs) << t;
     ASSERT_EQ(ba.reward, bb.reward) << t;
-    ASSERT_EQ(ba.hand, bb.hand) << t;
+    ASSERT_EQ(ba.hand_on_base, bb.hand_on_base) << t;
   }
 }
 

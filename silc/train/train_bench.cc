@@ -48,9 +48,13 @@ EnvRate BenchEnv(const TrainConfig& config, int steps) {
   ObservationView next{.obs = obs.data_ptr<float>(), .critic_obs = critic.data_ptr<float>()};
   if (env_options.env.samples) {
     mode = at::zeros({n}, bytes);
-    jacobians = at::zeros({18, n, nv}, options);  // com 3, hands 6, closing 6, gravity 3 rows
+    jacobians = at::zeros({SampleRows::kEnd, n, nv}, options);
     const auto rows = [&](int first) { return jacobians[first].data_ptr<float>(); };
-    next.stiffness = {mode.data_ptr<std::uint8_t>(), rows(0), rows(3), rows(9), rows(15)};
+    next.stiffness = {.mode = reinterpret_cast<ContactMode*>(mode.data_ptr<std::uint8_t>()),
+                      .com = rows(SampleRows::kCom),
+                      .hand_on_base = rows(SampleRows::kHandOnBase),
+                      .closing = rows(SampleRows::kClosing),
+                      .gravity = rows(SampleRows::kGravity)};
   }
   const OutcomeView outcome{
       reward.data_ptr<float>(), done.data_ptr<std::uint8_t>(), timed_out.data_ptr<std::uint8_t>()};
