@@ -208,6 +208,143 @@ void CheckFits(const Policy& policy, const LocoEnv& env) {
     }
   }
 }
+
+// What a thread needs for itself.
+struct Worker {
+  Worker(const ObserverOptions& disc_options, const ObserverOptions& paper_options)
+      : target(Eigen::VectorXd::Zero(kTaskJoints)), disc(disc_options), paper(paper_options) {}
+  ObservationInput input;
+  Eigen::VectorXd target;
+  BodyJacobians body;
+  PolicyJacobians jacobians;
+  StiffnessObserver disc, paper;
+};
+
+std::vector<Worker> MakeWorkers(const Policy& policy, const EpisodeOptions& options, int count) {
+  ObserverOptions disc;
+  disc.servo.kp = policy.kp();
+  disc.servo.kd = policy.kd();
+  disc.servo.alpha = policy.action_scale();
+  disc.budget = options.budget;
+  disc.one_step_sigma = true;
+  ObserverOptions paper = disc;
+  paper.budget.condition = Condition::kOneSided;
+  paper.budget.hand_floor.setZero();  // which (S7a) does not have
+  std::vector<Worker> workers;
+  for (int i = 0; i < count; ++i) workers.emplace_back(disc, paper);
+  return workers;
+}
+
+// Whether the environment makes the policy's own target of its raw action: the task's own policies,
+// whose action then goes through as it is, to the last bit.
+bool HasTaskActions(const Policy& policy, const TaskRobot& robot) {
+  bool same = true;
+  for (int j = 0; j < kTaskJoints; ++j) {
+    const bool arm = j >= kLowerJoints;
+    same = same && policy.commanded()[j] && policy.residual()[j] == arm &&
+           float(policy.action_scale()[j]) == robot.action_scale[j] &&
+           (arm || float(policy.default_pose()[j]) == robot.default_q[j]);
+  }
+  return same;
+}
+
+// The action of one robot, 29 numbers; zeros once its episode is over. Returns whether it acted.
+bool Decide(LocoEnv& env, int i, bool same_actions, Runner* runner, Worker* worker, float* action) {
+  Runner& r = *runner;
+  const TaskRobot& robot = env.robot();
+  if (!r.over) {
+    Sense(env, i, &worker->input);
+    if (r.policy.Act(worker->input, &worker->target) != PolicyStatus::kOk) {
+      r.over = r.result.fell = true;
+    }
+  }
+  if (r.over) {
+    std::fill_n(action, kTaskJoints, 0.0f);
+    return false;
+  }
+  // what the environment makes this target of, whatever the policy's own scale is
+  for (int j = 0; j < kTaskJoints; ++j) {
+    const double centre = j < kLowerJoints ? robot.default_q[j] : worker->input.q_ref[j];
+    action[j] = same_actions
+                    ? static_cast<float>(r.policy.raw_action()[j])
+                    : static_cast<float>((worker->target[j] - centre) / robot.action_scale[j]);
+  }
+  return true;
+}
+
+// σ of the moment in which a robot has just acted, under the budget and under the paper's
+// condition.
+void Observe(LocoEnv& env, int i, ContactMode mode, Runner* r, Worker* worker) {
+  if (r->policy.StaticJacobians(&worker->jacobians) != PolicyStatus::kOk) return;
+  FillBody(env, i, worker->input.g_B, &worker->body);
+  SigmaSample sample;
+  sample.mode = mode;
+  const StiffnessReading& disc = worker->disc.Observe(worker->jacobians, worker->body, mode);
+  sample.sound = disc.quasi_static.status == StiffnessStatus::kOk;
+  sample.disc = disc.quasi_static.sigma;
+  sample.worst = disc.quasi_static.worst;
+  const StiffnessReading& paper = worker->paper.Observe(worker->jacobians, worker->body, mode);
+  sample.paper = paper.one_step.sigma;
+  sample.paper_worst = paper.one_step.worst;
+  r->sigma.push_back(sample);
+}
+
+// Numbers of one robot, per joint.
+struct JointRows {
+  std::vector<double> action = std::vector<double>(kTaskJoints);
+  std::vector<double> qd = action, tau = action;
+};
+
+// What a step brought, for a robot that lived through it.
+void Judge(LocoEnv& env, int i, Runner* runner, JointRows* rows) {
+  Runner& r = *runner;
+  const TaskRobot& robot = env.robot();
+  const FieldView qpos = env.physics().view(Field::kQpos), qvel = env.physics().view(Field::kQvel),
+                  torque = env.physics().view(Field::kTorque);
+  const Eigen::VectorXd& limit = env.robot_model().effort_limit();
+  const EnvState& state = env.state(i);
+  double arm_error2 = 0;
+  for (int j = 0; j < kUpperJoints; ++j) {
+    const double e = qpos(i, robot.qpos[kLowerJoints + j]) - state.arms.ref[j];
+    arm_error2 += e * e / kUpperJoints;
+  }
+  r.arm_error2 += arm_error2;
+  for (int j = 0; j < kTaskJoints; ++j) {
+    rows->action[j] = r.policy.raw_action()[j];
+    rows->qd[j] = qvel(i, robot.dof[j]);
+    rows->tau[j] = torque(i, robot.actuator[j]);
+    r.saturated += std::abs(rows->tau[j]) > 0.999 * limit[j];
+  }
+  for (MotionMeter* meter : {&r.all, &r.lower, &r.upper}) {
+    if (state.command.walk > 0.5f) {
+      meter->Add(rows->action, rows->qd, rows->tau);
+    } else {
+      meter->Break();
+    }
+  }
+  const int k = robot.base_qpos + 3;
+  const Eigen::Quaterniond R_WB(qpos(i, k), qpos(i, k + 1), qpos(i, k + 2), qpos(i, k + 3));
+  const int v = robot.base_dof;
+  const Eigen::Vector3d v_B =
+      R_WB.conjugate() * Eigen::Vector3d(qvel(i, v), qvel(i, v + 1), qvel(i, v + 2));
+  const int cycle = static_cast<int>(r.velocity.size());
+  r.velocity[r.steps % cycle] = v_B.head<2>();
+  if (!SameCommand(state.command, r.command)) {
+    r.command = state.command;
+    r.since_command = 0;
+  }
+  ++r.since_command;
+  const int settled = static_cast<int>(std::lround(kSettled / robot.control_dt));
+  if (state.command.walk > 0.5f && r.since_command > settled) {
+    const Eigen::Vector2d wanted(state.command.vx, state.command.vy);
+    Eigen::Vector2d mean = Eigen::Vector2d::Zero();
+    for (const Eigen::Vector2d& one : r.velocity) mean += one / cycle;
+    r.velocity_error2 += (v_B.head<2>() - wanted).squaredNorm();
+    r.gait_error2 += (mean - wanted).squaredNorm();
+    ++r.judged;
+  }
+}
+
 }  // namespace
 
 EpisodeReport RunEpisodes(const Policy& policy,
@@ -225,57 +362,24 @@ EpisodeReport RunEpisodes(const Policy& policy,
   const int steps = static_cast<int>(std::lround(options.task.episode.length / robot.control_dt));
   const int cycle =
       std::max(1, static_cast<int>(std::lround(env.config().gait.period / robot.control_dt)));
-  const int settled = static_cast<int>(std::lround(kSettled / robot.control_dt));
-
-  ObserverOptions observer_options;
-  observer_options.servo.kp = policy.kp();
-  observer_options.servo.kd = policy.kd();
-  observer_options.servo.alpha = policy.action_scale();
-  observer_options.budget = options.budget;
-  ObserverOptions paper_options = observer_options;
-  paper_options.budget.condition = Condition::kOneSided;
-  paper_options.budget.hand_floor.setZero();  // which (S7a) does not have
-  paper_options.one_step_sigma = observer_options.one_step_sigma = true;
-
   std::vector<Runner> runners;
   runners.reserve(n);
   for (int i = 0; i < n; ++i) {
     runners.push_back({.policy = policy});
     runners.back().velocity.assign(cycle, Eigen::Vector2d::Zero());
   }
-  // what a thread needs for itself
-  struct Worker {
-    Worker(const ObserverOptions& disc_options, const ObserverOptions& paper_options)
-        : target(Eigen::VectorXd::Zero(kTaskJoints)), disc(disc_options), paper(paper_options) {}
-    ObservationInput input;
-    Eigen::VectorXd target;
-    BodyJacobians body;
-    PolicyJacobians jacobians;
-    StiffnessObserver disc, paper;
-  };
   ThreadPool& pool = *env.pool();
-  std::vector<Worker> workers;
-  for (int i = 0; i < pool.size(); ++i) workers.emplace_back(observer_options, paper_options);
-
-  // of the task's own policies the action goes through as it is, to the last bit
-  bool same_actions = true;
-  for (int j = 0; j < kTaskJoints; ++j) {
-    const bool arm = j >= kLowerJoints;
-    same_actions = same_actions && policy.commanded()[j] && policy.residual()[j] == arm &&
-                   float(policy.action_scale()[j]) == robot.action_scale[j] &&
-                   (arm || float(policy.default_pose()[j]) == robot.default_q[j]);
-  }
+  std::vector<Worker> workers = MakeWorkers(policy, options, pool.size());
+  const bool same_actions = HasTaskActions(policy, robot);
   std::vector<float> actions(static_cast<std::size_t>(n) * kTaskJoints, 0.0f);
   LocoStep step = env.view();
-  std::vector<double> action_row(kTaskJoints), qd_row(kTaskJoints), tau_row(kTaskJoints);
-  const Eigen::VectorXd& limit = env.robot_model().effort_limit();
+  JointRows rows;
   for (int t = 0; t < steps; ++t) {
     const bool observe = options.observe_every > 0 && t > 0 && t % options.observe_every == 0;
     pool.ParallelForRanges(n, kChunk, [&](int id, int begin, int end) {
-      Worker& worker = workers[id];
       for (int i = begin; i < end; ++i) {
-        Runner& r = runners[i];
         float* action = &actions[static_cast<std::size_t>(i) * kTaskJoints];
+<<<<<<< HEAD
         if (r.over) {
           std::fill_n(action, kTaskJoints, 0.0f);
           continue;
@@ -311,60 +415,26 @@ EpisodeReport RunEpisodes(const Policy& policy,
         sample.paper = paper.one_step.sigma;
         sample.paper_worst = paper.one_step.worst;
         r.sigma.push_back(sample);
+=======
+        const bool acted = Decide(env, i, same_actions, &runners[i], &workers[id], action);
+        const std::uint8_t mode = step.contact_mode[i];
+        if (acted && observe && mode != kModeUnknown) {
+          Observe(env, i, static_cast<ContactMode>(mode), &runners[i], &workers[id]);
+        }
+>>>>>>> refs/r/rooms
       }
     });
     step = env.Step(actions);
-    const FieldView qpos = env.physics().view(Field::kQpos),
-                    qvel = env.physics().view(Field::kQvel),
-                    torque = env.physics().view(Field::kTorque);
     for (int i = 0; i < n; ++i) {
       Runner& r = runners[i];
       if (r.over) continue;
       ++r.steps;
-      if (step.flag[i] != kRunning) {
+      if (step.flag[i] == kRunning) {
+        Judge(env, i, &r, &rows);
+      } else {
         // the state is the next episode's already
         r.over = true;
         r.result.fell = step.flag[i] != kTimedOut;
-        continue;
-      }
-      const EnvState& state = env.state(i);
-      double arm_error2 = 0;
-      for (int j = 0; j < kUpperJoints; ++j) {
-        const double e = qpos(i, robot.qpos[kLowerJoints + j]) - state.arms.ref[j];
-        arm_error2 += e * e / kUpperJoints;
-      }
-      r.arm_error2 += arm_error2;
-      for (int j = 0; j < kTaskJoints; ++j) {
-        action_row[j] = r.policy.raw_action()[j];
-        qd_row[j] = qvel(i, robot.dof[j]);
-        tau_row[j] = torque(i, robot.actuator[j]);
-        r.saturated += std::abs(tau_row[j]) > 0.999 * limit[j];
-      }
-      for (MotionMeter* meter : {&r.all, &r.lower, &r.upper}) {
-        if (state.command.walk > 0.5f) {
-          meter->Add(action_row, qd_row, tau_row);
-        } else {
-          meter->Break();
-        }
-      }
-      const int k = robot.base_qpos + 3;
-      const Eigen::Quaterniond R_WB(qpos(i, k), qpos(i, k + 1), qpos(i, k + 2), qpos(i, k + 3));
-      const int v = robot.base_dof;
-      const Eigen::Vector3d v_B =
-          R_WB.conjugate() * Eigen::Vector3d(qvel(i, v), qvel(i, v + 1), qvel(i, v + 2));
-      r.velocity[r.steps % cycle] = v_B.head<2>();
-      if (!SameCommand(state.command, r.command)) {
-        r.command = state.command;
-        r.since_command = 0;
-      }
-      ++r.since_command;
-      if (state.command.walk > 0.5f && r.since_command > settled) {
-        const Eigen::Vector2d wanted(state.command.vx, state.command.vy);
-        Eigen::Vector2d mean = Eigen::Vector2d::Zero();
-        for (const Eigen::Vector2d& one : r.velocity) mean += one / cycle;
-        r.velocity_error2 += (v_B.head<2>() - wanted).squaredNorm();
-        r.gait_error2 += (mean - wanted).squaredNorm();
-        ++r.judged;
       }
     }
     if (progress) progress((t + 1.0) / steps);
