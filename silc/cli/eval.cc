@@ -40,8 +40,8 @@ std::string WithInterval(const Metric& metric) {
 }
 
 // Few policies: a line per metric, a column per policy.
-std::string MetricTable(const std::vector<ExperimentResult>& results,
-                        const std::vector<std::string>& names) {
+std::string LinePerMetric(const std::vector<ExperimentResult>& results,
+                          const std::vector<std::string>& names) {
   std::vector<TableColumn> columns = {{"", "", Align::kToLeft}, {"", "", Align::kToLeft}};
   for (const std::string& name : names) columns.push_back({name, "[95 %]"});
   Table table(columns);
@@ -66,9 +66,9 @@ std::string MetricTable(const std::vector<ExperimentResult>& results,
 }
 
 // Many: a line per policy, a column per headline metric.
-std::string PolicyTable(const Experiment& experiment,
-                        const std::vector<ExperimentResult>& results,
-                        const std::vector<std::string>& names) {
+std::string LinePerPolicy(const Experiment& experiment,
+                          const std::vector<ExperimentResult>& results,
+                          const std::vector<std::string>& names) {
   std::vector<TableColumn> columns = {{"policy", "", Align::kToLeft}};
   for (const MetricHandle what : experiment.headline) columns.push_back({what->label, what->unit});
   Table table(columns);
@@ -166,9 +166,9 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
              options.budget->name,
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
-  fmt::print(
-      "{}",
-      results.size() <= 3 ? MetricTable(results, names) : PolicyTable(experiment, results, names));
+  fmt::print("{}",
+             results.size() <= 3 ? LinePerMetric(results, names)
+                                 : LinePerPolicy(experiment, results, names));
   for (std::size_t k = 0; k < results.size(); ++k) {
     for (const std::string& note : results[k].notes) fmt::print("{}: {}\n", names[k], note);
   }
