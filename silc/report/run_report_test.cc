@@ -125,6 +125,20 @@ TEST_F(ReportTest, ShelfReadsMethodAndBudgetFromTheFile) {
   EXPECT_NE(shelf[1].warning.find("not its numbers"), std::string::npos) << shelf[1].warning;
 }
 
+// What ships is judged by numbers inside the files; the hands' floor among them.
+TEST(Shelf, TheShippedPoliciesCarryTheirBudgets) {
+  for (const char* folder : {"policies", "policies/quick"}) {
+    for (const ShelfPolicy& policy : ReadShelf(SourcePath(folder))) {
+      EXPECT_EQ(policy.fault, "");
+      EXPECT_EQ(policy.warning, "");
+      if (policy.row.mode.empty()) continue;
+      EXPECT_EQ(policy.budget.name, policy.row.mode);
+      EXPECT_EQ(policy.budget.spec.gravity, Channel::kHeld) << policy.path;
+      EXPECT_EQ(policy.budget.spec.HasFloor(), policy.row.mode.ends_with("-hand")) << policy.path;
+    }
+  }
+}
+
 // A budget nobody here knows spoils one policy and no report: it is told by name and left out.
 TEST_F(ReportTest, AnUnknownBudgetIsAFaultOfItsPolicyAlone) {
   Put("a.onnx", "silc", "compliance");
