@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -91,7 +92,7 @@ struct Policy::Impl {
   std::vector<char> action_residual;
   Eigen::VectorXd action_scale;  // robot's order
   Eigen::VectorXd default_pose;
-  Eigen::VectorXd kp, kd;
+  Eigen::VectorXd kp, kd, effort_limit;
   std::vector<bool> commanded, residual;
   bool needs_tau = false, needs_ref = false, observes_walk = false;
 
@@ -231,8 +232,10 @@ struct Policy::Impl {
     default_pose = robot.default_pose;
     if (!layout.kp.empty())
       kp = kd = Eigen::VectorXd::Constant(nv, std::numeric_limits<double>::quiet_NaN());
+    effort_limit = Eigen::VectorXd::Constant(nv, std::numeric_limits<double>::infinity());
     for (std::size_t i = 0; i < joint.size(); ++i) {
       default_pose[joint[i]] = layout.default_pose[i];
+      if (!layout.effort_limit.empty()) effort_limit[joint[i]] = layout.effort_limit[i];
       if (layout.kp.empty()) continue;
       kp[joint[i]] = layout.kp[i];
       kd[joint[i]] = layout.kd[i];
@@ -404,8 +407,9 @@ struct Policy::Impl {
     put_one(TermSource::kCommandWalk, in.command.walk);
     put(TermSource::kCommandWaist, in.command.waist);
     for (Eigen::Index i = 0; i < phase.size(); ++i) {
-      values[table.sources.At(TermSource::kPhaseSin) + i] = std::sin(phase[i]);
-      values[table.sources.At(TermSource::kPhaseCos) + i] = std::cos(phase[i]);
+      const bool hidden = standing && layout.clock.standing_zero;
+      values[table.sources.At(TermSource::kPhaseSin) + i] = hidden ? 0 : std::sin(phase[i]);
+      values[table.sources.At(TermSource::kPhaseCos) + i] = hidden ? 0 : std::cos(phase[i]);
     }
   }
 
@@ -653,6 +657,7 @@ const std::vector<bool>& Policy::commanded() const { return impl_->commanded; }
 const std::vector<bool>& Policy::residual() const { return impl_->residual; }
 const Eigen::VectorXd& Policy::kp() const { return impl_->kp; }
 const Eigen::VectorXd& Policy::kd() const { return impl_->kd; }
+const Eigen::VectorXd& Policy::effort_limit() const { return impl_->effort_limit; }
 const Eigen::VectorXf& Policy::observation() const { return impl_->observation; }
 const Eigen::VectorXd& Policy::phase() const { return impl_->phase; }
 
