@@ -68,13 +68,20 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  // a device or a pipe would be replaced by a file of its name
+  std::error_code error;
+  const auto there = std::filesystem::status(path_, error);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    throw RunError(path_ + ": cannot be written: is there and is no regular file");
+  }
   std::string folder = std::filesystem::path(path_).parent_path().string();
   if (folder.empty()) folder = ".";
-  // a file without a name goes with the process, however that ends
-  descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  // a file without a name goes with the process, however that ends; it gets one through /proc
+  const bool can_be_named = ::access("/proc/self/fd", X_OK) == 0;
+  if (can_be_named) descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor_ >= 0) return;
   // file systems without such files answer with one of these
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) Fail(errno);
+  if (can_be_named && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) Fail(errno);
   const auto make = [&](const char* name) {
     descriptor_ = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     return descriptor_ >= 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,14 @@ TEST_F(File, AFailedWriteLeavesNothingBehind) {
   EXPECT_THROW(WriteFileAtomically(folder_ / "taken", "x"), RunError);
   EXPECT_THROW(WriteFileAtomically(folder_ / "missing" / "x", "x"), RunError);
   EXPECT_EQ(NumFiles(), 2);
+}
+
+// /dev/null as somebody's output, by root: it must still be there afterwards.
+TEST_F(File, WhatIsNoRegularFileIsNotReplaced) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(WriteFileAtomically(pipe, "x"), RunError);
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 // Somebody who may write in the folder, as in /tmp, must not choose what is overwritten.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/load_policy.h"
 
+#include <string>
+
+#include "silc/base/error.h"
+
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy_metadata.h"

@@ -59,6 +59,12 @@ class FolderLock {
   int file_;
 };
 
+// Of a line of metrics.jsonl; 0 where it does not say.
+int IterationOf(const nlohmann::json& line) {
+  const auto found = line.find("iteration");
+  return found != line.end() && found->is_number_integer() ? found->get<int>() : 0;
+}
+
 // Cuts metrics.jsonl behind an iteration; a line torn by a crash goes with what follows it. Where
 // the newest checkpoint could not be used, `newest` is its iteration and the whole file is kept as
 // metrics_until_NEWEST.jsonl.
@@ -69,7 +75,7 @@ void TrimMetrics(const std::string& folder, int iteration, int newest) {
   std::uintmax_t kept = 0;  // [byte]
   for (std::string line; std::getline(lines, line) && !lines.eof(); kept += line.size() + 1) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || json.value("iteration", 0) > iteration) break;
+    if (!json.is_object() || IterationOf(json) > iteration) break;
   }
   lines.close();
   if (kept == fs::file_size(path)) return;
@@ -131,7 +137,7 @@ void RequireFreshRun(const std::string& folder,
                    "back a copy of the checkpoints.");
   }
   // metrics that went on beyond the first checkpoint say that there was one
-  const int last = LastMetrics(folder).value("iteration", 0);
+  const int last = IterationOf(LastMetrics(folder));
   if (last > config.learn.checkpoint_every) {
     throw RunError(fmt::format(
         "{}: metrics.jsonl goes to iteration {}, yet there is no checkpoint; nothing was changed\n"
@@ -266,7 +272,7 @@ RunInfo InspectRun(const std::string& folder) {
     const bool held = FolderLock::IsHeld(folder);
     run.state = held ? "running" : run.iteration >= run.iterations ? "done" : "stopped";
     const nlohmann::json last = LastMetrics(folder);
-    if (held) run.iteration = last.value("iteration", run.iteration);
+    if (held && IterationOf(last) > 0) run.iteration = IterationOf(last);
     const auto number = [&](const char* key, double* value) {
       const auto found = last.find(key);
       if (found != last.end() && found->is_number()) *value = found->get<double>();

@@ -459,7 +459,7 @@ TEST(OnnxReader, EverySeedIsReadAsItIs) {
 }
 
 TEST(OnnxReader, WhatWasFoundByStrangersIsRefused) {
-  const std::string folder = std::string(SILC_SOURCE_DIR) + "/silc/policy/onnx/refused/fuzz_corpus";
+  const std::string folder = SourcePath("silc/policy/onnx/refused/fuzz_corpus");
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     EXPECT_THROW(ReadOnnx(entry.path().string()), ConfigError) << entry.path();
