@@ -2,8 +2,13 @@
 #include "silc/base/file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "silc/base/error.h"
 
@@ -48,6 +53,44 @@ TEST_F(File, AFailedWriteLeavesNothingBehind) {
   EXPECT_THROW(WriteFileAtomically(folder_ / "taken", "x"), RunError);
   EXPECT_THROW(WriteFileAtomically(folder_ / "missing" / "x", "x"), RunError);
   EXPECT_EQ(NumFiles(), 2);
+}
+
+// /dev/null as somebody's output, by root: it must still be there afterwards.
+TEST_F(File, WhatIsNoRegularFileIsNotReplaced) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(WriteFileAtomically(pipe, "x"), RunError);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+// Somebody who may write in the folder, as in /tmp, must not choose what is overwritten.
+TEST_F(File, ALinkPlantedUnderTheTemporaryNameIsNotFollowed) {
+  WriteFileAtomically(folder_ / "victim", "mine");
+  const std::string planted = (folder_ / "x").string() + ".tmp" + std::to_string(::getpid());
+  fs::create_symlink(folder_ / "victim", planted);
+  WriteFileAtomically(folder_ / "x", "written");
+  EXPECT_EQ(ReadFile(folder_ / "victim"), "mine");
+  EXPECT_EQ(ReadFile(folder_ / "x"), "written");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "x"));
+  EXPECT_EQ(NumFiles(), 3);  // victim, x and what was planted
+}
+
+TEST_F(File, AKilledWriterLeavesNothing) {
+  for (int trial = 0; trial < 5; ++trial) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::string bytes(std::size_t{1} << 26, 'a');  // tens of milliseconds to the disk
+      while (true) WriteFileAtomically(folder_ / "x", bytes);
+    }
+    ASSERT_GT(child, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(40 + 17 * trial));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      EXPECT_EQ(entry.path().filename(), "x");
+    }
+  }
 }
 
 TEST_F(File, ReadingNamesTheFileAndTheReason) {

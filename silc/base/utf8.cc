@@ -85,6 +85,25 @@ bool AppendUtf8(char32_t code_point, std::string* text) {
   return true;
 }
 
+std::string Printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const char32_t code_point = DecodeUtf8(text, &at);
+    const bool control = code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0);
+    if (code_point != kInvalidUtf8 && (!control || code_point == '\n' || code_point == '\t')) {
+      out += text.substr(begin, at - begin);
+      continue;
+    }
+    for (const char c : text.substr(begin, at - begin)) {
+      constexpr char kHex[] = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
+}
+
 bool IsPlainText(std::string_view text) {
   for (std::size_t position = 0; position < text.size();) {
     const char32_t code_point = DecodeUtf8(text, &position);

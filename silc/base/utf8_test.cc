@@ -66,5 +66,12 @@ TEST(Utf8, WidthCountsGlyphsNotBytes) {
   EXPECT_EQ(DisplayWidth("a\xff\x80z"), 4);  // bytes that are no UTF-8 take a column each
 }
 
+TEST(Printable, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(Printable("σ ≤ 1\n\tδ"), "σ ≤ 1\n\tδ");
+  EXPECT_EQ(Printable("a\x1b[2Jb\r\x07"), "a\\x1b[2Jb\\x0d\\x07");
+  EXPECT_EQ(Printable("\xc2\x9b"), "\\xc2\\x9b");  // the one-character form of ESC [
+  EXPECT_EQ(Printable("\xff\xfe"), "\\xff\\xfe");
+}
+
 }  // namespace
 }  // namespace silc

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/base/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -14,9 +18,6 @@
 
 namespace silc {
 namespace {
-
-constexpr std::size_t kMaxYamlBytes = std::size_t{16} << 20;
-constexpr int kMaxDepth = 64;
 
 std::string Join(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
@@ -42,13 +43,85 @@ struct YamlNode::Impl {
 
 namespace {
 
+// Counts what a text would become before any of it is kept: nodes, with every alias written out,
+// and depth. Aliases of aliases make millions of a few hundred bytes.
+class SizeCheck : public YAML::EventHandler {
+ public:
+  explicit SizeCheck(const std::string& file) : file_(file) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) Fail(mark, "a second document begins; one file is one document");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Add(mark, anchor, 1); }
+  void OnScalar(const YAML::Mark& mark,
+                const std::string&,
+                YAML::anchor_t anchor,
+                const std::string&) override {
+    Add(mark, anchor, 1);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // one that is not finished yet contains itself
+    const auto known = anchored_.find(anchor);
+    if (known == anchored_.end()) Fail(mark, "an alias of something that contains it");
+    Add(mark, YAML::NullAnchor, known->second);
+  }
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string&,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string&,
+                  YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  struct Container {
+    YAML::Mark mark;
+    YAML::anchor_t anchor;
+    std::int64_t nodes = 1;
+  };
+
+  [[noreturn]] void Fail(const YAML::Mark& mark, const std::string& what) const {
+    throw ConfigError(file_ + ":" + std::to_string(mark.line + 1) + ": " + what);
+  }
+  void Add(const YAML::Mark& mark, YAML::anchor_t anchor, std::int64_t nodes) {
+    if (anchor != YAML::NullAnchor) anchored_[anchor] = nodes;
+    // where nothing is open this is the whole document
+    if (open_.empty()) return;
+    open_.back().nodes += nodes;
+    if (open_.back().nodes > kMaxYamlNodes) {
+      Fail(mark,
+           "more than " + std::to_string(kMaxYamlNodes) + " values, aliases written out included");
+    }
+  }
+  void Open(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (open_.size() >= static_cast<std::size_t>(kMaxYamlDepth)) {
+      Fail(mark, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels");
+    }
+    open_.push_back({mark, anchor});
+  }
+  void Close() {
+    const Container closed = open_.back();
+    open_.pop_back();
+    Add(closed.mark, closed.anchor, closed.nodes);
+  }
+
+  const std::string& file_;
+  int documents_ = 0;
+  std::vector<Container> open_;
+  std::map<YAML::anchor_t, std::int64_t> anchored_;
+};
+
 // yaml-cpp keeps the last of two equal keys in silence, so duplicates are looked for once, up
-// front. The same walk bounds the depth, which aliases could otherwise make endless.
-void RefuseDuplicates(const YAML::Node& node,
-                      const std::string& file,
-                      const std::string& path,
-                      int depth) {
-  if (depth > kMaxDepth) throw ConfigError(file + ": nested deeper than 64 levels");
+// front.
+void RefuseDuplicates(const YAML::Node& node, const std::string& file, const std::string& path) {
   if (node.IsMap()) {
     std::set<std::string> seen;
     for (const auto& entry : node) {
@@ -56,11 +129,11 @@ void RefuseDuplicates(const YAML::Node& node,
       if (!entry.first.IsScalar()) throw ConfigError(where + "a key must be a plain word");
       const std::string key = entry.first.Scalar();
       if (!seen.insert(key).second) throw ConfigError(where + Join(path, key) + ": given twice");
-      RefuseDuplicates(entry.second, file, Join(path, key), depth + 1);
+      RefuseDuplicates(entry.second, file, Join(path, key));
     }
   } else if (node.IsSequence()) {
     for (std::size_t i = 0; i < node.size(); ++i) {
-      RefuseDuplicates(node[i], file, path + "[" + std::to_string(i) + "]", depth + 1);
+      RefuseDuplicates(node[i], file, path + "[" + std::to_string(i) + "]");
     }
   }
 }
@@ -74,13 +147,18 @@ YamlNode YamlNode::ParseFile(const std::string& path) {
 YamlNode YamlNode::Parse(std::string_view text, const std::string& name) {
   YAML::Node node;
   try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    SizeCheck check(name);
+    while (parser.HandleNextDocument(check)) {
+    }
     node = YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
     throw ConfigError(name + ":" + std::to_string(error.mark.line + 1) +
                       ": not valid YAML: " + error.msg);
   }
   if (!node.IsDefined() || node.IsNull()) throw ConfigError(name + ": is empty");
-  RefuseDuplicates(node, name, "", 0);
+  RefuseDuplicates(node, name, "");
   return YamlNode(std::make_shared<const Impl>(Impl{node, name, ""}));
 }
 

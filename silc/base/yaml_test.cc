@@ -75,5 +75,33 @@ TEST(Yaml, BrokenTextAndEmptyFilesAreRefused) {
   EXPECT_TRUE(Message("a: [1\n", [](const YamlNode&) {}).starts_with("f.yaml:2: not valid YAML: "));
 }
 
+// A few hundred bytes that stand for 10⁹ values: told at once, not after half a minute.
+TEST(Yaml, AliasesAreCountedWrittenOut) {
+  std::string text = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n";
+  for (char c = 'b'; c <= 'i'; ++c) {
+    text += std::string(1, c) + ": &" + c + " [";
+    for (int k = 0; k < 9; ++k) text += std::string(k == 0 ? "*" : ", *") + char(c - 1);
+    text += "]\n";
+  }
+  EXPECT_NE(Message(text, [](const YamlNode&) {}).find("more than 262144 values"),
+            std::string::npos);
+  // a modest use is none of this
+  const YamlNode root = YamlNode::Parse("legs: &legs [1, 2]\narms: *legs\n", "f.yaml");
+  EXPECT_EQ(root["arms"].AsDoubles(), (std::vector<double>{1, 2}));
+  EXPECT_NE(Message("a: &a [*a]\n", [](const YamlNode&) {}), "no error");
+}
+
+TEST(Yaml, LongListsDeepNestsAndSecondDocumentsAreRefused) {
+  std::string list = "a: [0";
+  for (int k = 0; k < 300000; ++k) list += ",1";
+  EXPECT_NE(Message(list + "]", [](const YamlNode&) {}).find("more than 262144 values"),
+            std::string::npos);
+  EXPECT_NE(Message("a: " + std::string(100, '[') + std::string(100, ']'), [](const YamlNode&) {})
+                .find("nested deeper than 64 levels"),
+            std::string::npos);
+  EXPECT_EQ(Message("a: 1\n---\na: 2\n", [](const YamlNode&) {}),
+            "f.yaml:2: a second document begins; one file is one document");
+}
+
 }  // namespace
 }  // namespace silc

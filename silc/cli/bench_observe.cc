@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/base/rng.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
 #include "silc/observe/closed_loop.h"
@@ -226,7 +227,7 @@ void AddBench(CLI::App* app) {
   CLI::App* observe = bench->add_subcommand(
       "observe", "one observation of the G1: Jacobians of policy and body, K₁, K_s, points, σ");
   observe->add_option("--seconds", args->seconds, "per policy [s]")
-      ->check(CLI::Range(0.01, 600.0))
+      ->check(NumberIn(0.01, 600.0))
       ->capture_default_str();
   CLI::Option* policy = observe->add_option(
       "--policy", args->policy, "an ONNX file [two made-up networks of FALCON's size]");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/base/error.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/learn/update_bench.h"
 
@@ -87,10 +88,10 @@ void AddBenchPenalty(CLI::App* bench) {
       "penalty", "an update with and without the penalty, PyTorch's own ways beside it");
   verb->add_option("overrides", args->overrides, "settings, as in learn.epochs=3");
   verb->add_option("--envs", args->envs, "robots")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeIn(1, 1 << 20))
       ->capture_default_str();
   verb->add_option("--iterations", args->iterations, "timed, after one that is not")
-      ->check(CLI::Range(1, 1000))
+      ->check(WholeIn(1, 1000))
       ->capture_default_str();
   verb->add_option("--device", args->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/physics_tools/bench.h"
 
@@ -17,28 +18,28 @@ void AddBenchPhysics(CLI::App* bench) {
   physics->add_option("--model", args->robot, "robot name or path of a robot.yaml")
       ->capture_default_str();
   physics->add_option("--envs", args->envs, "robots; several numbers make several runs")
-      ->check(CLI::Range(1, 1 << 22))
+      ->check(WholeIn(1, 1 << 22))
       ->capture_default_str();
   physics->add_option("--threads", args->threads, "CPU threads")
-      ->check(CLI::Range(1, 1024))
+      ->check(WholeIn(1, 1024))
       ->capture_default_str();
   physics->add_option("--substeps", args->substeps, "physics steps per call")
-      ->check(CLI::Range(1, 1000))
+      ->check(WholeIn(1, 1000))
       ->capture_default_str();
   physics->add_option("--steps", args->steps, "physics steps per repeat")
-      ->check(CLI::Range(1, 1000000))
+      ->check(WholeIn(1, 1000000))
       ->capture_default_str();
   physics->add_option("--repeats", args->repeats, "interleaved with MuJoCo")
-      ->check(CLI::Range(1, 1000))
+      ->check(WholeIn(1, 1000))
       ->capture_default_str();
   physics
       ->add_option("--friction-loss",
                    args->friction_loss,
                    "on every joint [N·m]; several numbers make several runs")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(NumberIn(0.0, 1000.0))
       ->capture_default_str();
   physics->add_option("--push", args->push, "largest steady push on the base, along x and y [N]")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(NumberIn(0.0, 1000.0))
       ->capture_default_str();
   physics->add_flag("--self-collision",
                     args->self_collision,

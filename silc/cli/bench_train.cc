@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_bench.h"
 
@@ -80,10 +81,10 @@ void AddBenchTrain(CLI::App* bench) {
       ->capture_default_str();
   verb->add_option("--mode", args->request.mode, "budget");
   verb->add_option("--backend", args->request.backend, "batch (CPU), cuda or mujoco");
-  verb->add_option("--envs", args->request.envs, "robots")->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--threads", args->request.threads, "of the CPU")->check(CLI::Range(1, 1024));
+  verb->add_option("--envs", args->request.envs, "robots")->check(WholeIn(1, 1 << 20));
+  verb->add_option("--threads", args->request.threads, "of the CPU")->check(WholeIn(1, 1024));
   verb->add_option("--iterations", args->iterations, "timed, after two that are not")
-      ->check(CLI::Range(1, 10000))
+      ->check(WholeIn(1, 10000))
       ->capture_default_str();
   verb->callback([args] { BenchTrain(*args); });
 }

@@ -10,6 +10,7 @@
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
+#include "silc/robot/tiny_biped.h"
 
 namespace silc {
 namespace {
@@ -83,6 +84,83 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("report --policies no/such/folder", "no such folder");
   expect("report --experiments comimpulse", "com-impulse");
   expect("export " + *stand_ + " " + Path("x.onnx") + " --note method", "KEY=VALUE");
+}
+
+// What was taken for a number, and was none.
+TEST_F(Cli, NumbersThatAreNoneAreTwo) {
+  const std::string policy = "observe " + *stand_;
+  for (const std::string& wrong : {policy + " --latency nan",
+                                   policy + " --rollout nan",
+                                   policy + " --rollout inf",
+                                   policy + " --settle nan --rollout 1",
+                                   policy + " --command nan,0,0",
+                                   policy + " --height nan",
+                                   policy + " --shake com --forces nan",
+                                   policy + " --shake com --forces 2,-2",
+                                   policy + " --seed -1",
+                                   policy + " --mode ''",
+                                   policy + " --robot ''",
+                                   policy + " --json ''",
+                                   std::string("sim --seconds nan"),
+                                   std::string("sim --stiffness nan"),
+                                   std::string("sim --push nan,0,0@0.1"),
+                                   std::string("bench observe --seconds nan"),
+                                   "eval stand --policy " + *stand_ + " --seed -1",
+                                   "eval stand --policy " + *stand_ + " --force-scale nan"}) {
+    const Outcome outcome = Silc(wrong);
+    EXPECT_EQ(outcome.code, 2) << wrong << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find("silc: "), std::string::npos) << wrong << "\n" << outcome.text;
+  }
+}
+
+// A robot of four joints without hands, whatever it is given to.
+TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
+  const TinyBipedFolder tiny;
+  const std::string robot = " --robot " + tiny.robot_yaml();
+  std::string row = "0,0,0.79,0,0,0,1";
+  for (int j = 0; j < 29; ++j) row += ",0";
+  WriteFileAtomically(Path("m.csv"), row + "\n" + row + "\n");
+  const auto expect = [&](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = Silc(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << arguments << "\n" << outcome.text;
+  };
+  expect("motion inspect " + Path("m.csv") + robot, "this one has 4 joints and no hands");
+  expect("observe " + *stand_ + robot, "needs more than 6, this robot has 4");
+  expect("observe " + *stand_ + robot + " --shake hand", "names no hands");
+  std::string boxes;
+  for (int k = 0; k < 31; ++k) {
+    boxes += "<geom type=\"box\" size=\"0.1 0.1 0.1\" pos=\"" + std::to_string(9 + k) + " 9 1\"/>";
+  }
+  const TinyBipedFolder cluttered(kTinyBipedYaml,
+                                  Changed(kTinyBipedMjcf, "<worldbody>", "<worldbody>" + boxes));
+  expect("sim --seconds 0.02 --robot " + cluttered.robot_yaml(), "more than 31 static shapes");
+  fs::remove(Path("m.csv"));
+}
+
+TEST_F(Cli, OutputThatCannotBeWrittenIsOne) {
+  for (const std::string& arguments :
+       {"observe " + *stand_,
+        std::string("sim --seconds 0.02 --backend mujoco"),
+        "eval com-impulse --episodes 1 --threads 1 --policy " + *stand_}) {
+    EXPECT_EQ(Silc(arguments + " > /dev/full").code, 1) << arguments;
+  }
+}
+
+// Under a limit on memory: a sentence and 1, not an abort.
+TEST_F(Cli, MemoryThatRunsOutIsTold) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow is beyond any
+  const Outcome outcome =
+      Silc("bench physics --envs 4194304 --threads 1 --steps 1 --repeats 1", "ulimit -v 6000000; ");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("memory"), std::string::npos) << outcome.text;
+#endif
+}
+
+TEST_F(Cli, EscapeSequencesOfAFileAreNotObeyed) {
+  const Outcome outcome = Silc("observe \"$(printf 'x\\033[2J.onnx')\"");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.text.find('\033'), std::string::npos) << outcome.text;
 }
 
 // A slip in a layout of the user's own is mended there: the message names that file, not the

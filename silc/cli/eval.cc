@@ -11,7 +11,9 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
+#include "silc/cli/number.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/eval/experiment.h"
@@ -167,10 +169,16 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
   fmt::print("{}",
+<<<<<<< HEAD
              results.size() <= 3 ? LinePerMetric(results, names)
                                  : LinePerPolicy(experiment, results, names));
+=======
+             Printable(results.size() <= 3 ? MetricTable(results, names)
+                                           : PolicyTable(experiment, results, names)));
+>>>>>>> refs/r/strangers
   for (std::size_t k = 0; k < results.size(); ++k) {
-    for (const std::string& note : results[k].notes) fmt::print("{}: {}\n", names[k], note);
+    for (const std::string& note : results[k].notes)
+      fmt::print("{}\n", Printable(names[k] + ": " + note));
   }
   if (!args.json.empty()) {
     std::string lines;
@@ -214,33 +222,34 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
   verb->add_option(
       "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
-      ->check(CLI::Range(1, 100000))
+      ->check(WholeIn(1, 100000))
       ->capture_default_str();
-  auto* seed = verb->add_option("--seed", args->seed)->capture_default_str();
+  auto* seed = verb->add_option("--seed", args->seed)->check(SeedNumber())->capture_default_str();
   verb->add_option("--seeds", options.seeds, "1,2,3: each repeats the experiment")
       ->delimiter(',')
+      ->check(SeedNumber())
       ->excludes(seed);
-  verb->add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
+  verb->add_option("--threads", options.threads, "0: all")->check(WholeIn(0, 1024));
   const bool episodes =
       &experiment.metrics == &metric::Walk() || &experiment.metrics == &metric::Stand();
   if (episodes) {
     verb->add_option(
             "--force-scale", options.force_scale, "of hand forces, 1: the task's full size")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check(NumberIn(0.0, 1.0))
         ->capture_default_str();
     verb->add_option("--observe-every", options.observe_every, "control steps; 0: no stiffness")
-        ->check(CLI::Range(0, 100000))
+        ->check(WholeIn(0, 100000))
         ->capture_default_str();
   }
   if (&experiment.metrics == &metric::Budget()) {
     verb->add_option("--seconds", options.seconds, "s of stepping observed per trial")
-        ->check(CLI::Range(0.1, 3600.0))
+        ->check(NumberIn(0.1, 3600.0))
         ->capture_default_str();
   }
   if (&experiment.metrics == &metric::Frequency()) {
     verb->add_option("--frequencies", options.frequencies, "Hz of the shaker [14 from 0.5 to 24]")
         ->delimiter(',')
-        ->check(CLI::Range(0.05, 1000.0));
+        ->check(NumberIn(0.05, 1000.0));
     verb->add_option("--points", options.points, "hand_x, hand_y, hand_z, com_x, com_y [all]")
         ->delimiter(',');
   }

@@ -59,12 +59,16 @@ void Export(const ExportArguments& args) {
   // where it was made is nobody's business but its maker's
   if (const auto at = model.metadata.find("run_path"); at != model.metadata.end())
     at->second = std::filesystem::path(at->second).filename().string();
-  WriteOnnx(args.to,
-            *network,
-            "obs",
-            "actions",
-            model.metadata,
-            args.half ? OnnxWeights::kHalf : OnnxWeights::kFloat);
+  try {
+    WriteOnnx(args.to,
+              *network,
+              "obs",
+              "actions",
+              model.metadata,
+              args.half ? OnnxWeights::kHalf : OnnxWeights::kFloat);
+  } catch (const ConfigError& error) {
+    throw ConfigError(args.from + ": --half: " + error.what());
+  }
   fmt::print("wrote {}: {} inputs, {} outputs, {:.2f} MB\n",
              args.to,
              network->inputs,

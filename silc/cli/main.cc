@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
 
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 
 namespace {
@@ -28,19 +34,25 @@ int Run(int argc, char** argv) {
   silc::AddSweep(&app);
 #endif
 
+  silc::RefuseEmptyValues(&app);
   try {
     app.parse(argc, argv);
+    // what was printed has to have arrived, on a full disk as on a closed pipe
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw silc::RunError(std::string("standard output: cannot be written: ") +
+                           std::strerror(errno));
+    }
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "silc: {}\n", error.what());
+    fmt::print(stderr, "silc: {}\n", silc::Printable(error.what()));
     const auto chosen = app.get_subcommands();
     fmt::print(stderr,
                "  silc {}--help lists what it takes.\n",
                chosen.empty() ? "" : chosen.front()->get_name() + " ");
     return 2;
   } catch (const silc::ConfigError& error) {
-    fmt::print(stderr, "silc: {}\n", error.what());
+    fmt::print(stderr, "silc: {}\n", silc::Printable(error.what()));
     return 2;
   }
 }
@@ -50,8 +62,12 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "silc: the memory is not enough for this; ask for less at once\n");
+    return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "silc: %s\n", error.what());  // fmt's throws where this is closed
+    // fmt's print throws where this is closed
+    std::fprintf(stderr, "silc: %s\n", silc::Printable(error.what()).c_str());
     return 1;
   }
 }

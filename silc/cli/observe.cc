@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
+#include "silc/cli/number.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
@@ -84,8 +87,10 @@ std::string GainsFrom(const ObserveArguments& args, const RobotModel& robot, con
 
 ObservationRun Watch(const ObserveArguments& args,
                      const UserBudget& budget,
-                     const ClosedLoop& loop) {
+                     const ClosedLoop& loop,
+                     const std::function<void(const Moment&)>& on_moment) {
   ObservationOptions options;
+  options.on_moment = on_moment;
   options.budget = budget;
   options.seed = args.seed;
   if (!args.states.empty()) {
@@ -106,16 +111,34 @@ void Observe(const ObserveArguments& args) {
   }
   if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(args.robot);
+  if (!args.shake.empty() && ParsePoint(args.shake) != Push::Point::kCom && !robot.has_hands()) {
+    throw ConfigError("--shake " + args.shake + ": " + robot.spec().file +
+                      " names no hands; com can be shaken");
+  }
   TrainingNotes notes;
   const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
-  ObservationRun run = Watch(args, budget, loop);
+  // both are written while the run goes on, and have their names once it is over
+  std::optional<AtomicFile> json_file, csv_file;
+  std::optional<ObservationJsonWriter> json;
+  if (!args.json.empty()) {
+    json_file.emplace(args.json);
+    json.emplace([&](std::string_view text) { json_file->Write(text); });
+  }
+  if (!args.csv.empty()) {
+    csv_file.emplace(args.csv);
+    csv_file->Write(CsvHeader(robot.spec().joints));
+  }
+  ObservationRun run = Watch(args, budget, loop, [&](const Moment& moment) {
+    if (json) json->Add(moment);
+    if (csv_file) csv_file->Write(CsvRow(moment));
+  });
   run.policy = std::filesystem::path(args.policy).filename().string();
   run.gains = GainsFrom(args, robot, policy);
   const RunSummary summary = Summarize(run);
-  fmt::print("{}", ObservationText(run, summary));
+  fmt::print("{}", Printable(ObservationText(run, summary)));
 
   std::optional<ShakeResult> shake;
   if (!args.shake.empty() && run.end == LoopStatus::kRunning) {
@@ -131,17 +154,19 @@ void Observe(const ObserveArguments& args) {
     ProgressLine progress("shaking");
     shake = Shake(ClosedLoop(on_firm_floor, policy, options), shake_options, progress.callback());
   }
-  if (shake) fmt::print("{}", ShakeText(*shake));
+  if (shake) fmt::print("{}", Printable(ShakeText(*shake)));
 
-  // everything is computed before anything is written
-  const auto write = [](const std::string& path, const std::string& bytes) {
-    if (path.empty()) return;
-    WriteFileAtomically(path, bytes);
-    fmt::print("wrote {}\n", path);
-  };
-  if (!args.json.empty()) write(args.json, ObservationJson(run, summary, shake));
-  if (!args.csv.empty()) write(args.csv, ObservationCsv(run));
-  if (!args.plot.empty()) write(args.plot, ObservationSvg(run));
+  // everything is computed before any file has its name
+  if (json) json->Finish(run, summary, shake);
+  for (std::optional<AtomicFile>* file : {&json_file, &csv_file}) {
+    if (!*file) continue;
+    (*file)->Commit();
+    fmt::print("wrote {}\n", (*file)->path());
+  }
+  if (!args.plot.empty()) {
+    WriteFileAtomically(args.plot, ObservationSvg(run));
+    fmt::print("wrote {}\n", args.plot);
+  }
 
   if (run.end != LoopStatus::kRunning) {
     throw RunError(fmt::format("{}: {} (after {:.2f} s, {} observations before that)",
@@ -185,16 +210,18 @@ void AddObserve(CLI::App* app) {
       "--pose", args->pose, "observe one pose, standing still: stand, or a pose of the robot.yaml");
   CLI::Option* rollout =
       verb->add_option("--rollout", args->rollout, "close the loop in MuJoCo for this long [s]")
-          ->check(CLI::Range(0.02, 3600.0));
+          ->check(NumberIn(0.02, 3600.0));
   verb->add_option(
           "--command", args->command, "asked of the policy: vx,vy,yaw-rate [m/s, m/s, rad/s]")
       ->delimiter(',')
+      ->check(NumberIn(-10, 10))
       ->capture_default_str();
   verb->add_option(
           "--height", args->height, "commanded base height, where the policy takes one [m]")
+      ->check(NumberIn(0, 10))
       ->capture_default_str();
   verb->add_option("--settle", args->settle, "rollout before the first observation [s]")
-      ->check(CLI::Range(0.0, 600.0))
+      ->check(NumberIn(0.0, 600.0))
       ->capture_default_str();
   verb->add_option("--states", args->states, "observe recorded states: qpos and qvel of an .npz")
       ->excludes(rollout);
@@ -204,12 +231,14 @@ void AddObserve(CLI::App* app) {
       "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com");
   verb->add_option("--forces", args->forces, "pushes of --shake [N]")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(NumberIn(1e-6, 1e4))
       ->capture_default_str();
   verb->add_option("--latency", args->latency_ms, "from sampling to new targets [ms]")
-      ->check(CLI::Range(0.0, 200.0))
+      ->check(NumberIn(0.0, 200.0))
       ->capture_default_str();
-  verb->add_option("--seed", args->seed, "of the random directions")->capture_default_str();
+  verb->add_option("--seed", args->seed, "of the random directions")
+      ->check(SeedNumber())
+      ->capture_default_str();
   verb->add_flag(
       "--check", args->check, "exit with 1 unless the budget holds in every observation");
   verb->add_option("--json", args->json, "write everything, all matrices included");

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "silc/base/shell.h"
+#include "silc/base/utf8.h"
+#include "silc/cli/number.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/eval/experiment.h"
@@ -30,7 +32,7 @@ void Run(ReportOptions options) {
   };
   options.say = [&](const std::string& text) {
     line.reset();
-    fmt::print("{}\n", text);
+    fmt::print("{}\n", Printable(text));
     std::fflush(stdout);
   };
   const ReportOutcome outcome = WriteReport(options);
@@ -58,8 +60,9 @@ void AddReport(CLI::App* app) {
       ->delimiter(',');
   verb->add_option("--seeds", options->seeds, "of the experiments")
       ->delimiter(',')
+      ->check(SeedNumber())
       ->capture_default_str();
-  verb->add_option("--threads", options->threads = 0, "0: all")->check(CLI::Range(0, 1024));
+  verb->add_option("--threads", options->threads = 0, "0: all")->check(WholeIn(0, 1024));
   verb->callback([options] {
     std::vector<std::string> command = {
         "silc", "report", "--policies", options->policies, "--out", options->out};

@@ -11,8 +11,8 @@
 
 namespace silc {
 
-Outcome Silc(const std::string& arguments) {
-  const std::string command = std::string(SILC_BINARY) + " " + arguments + " 2>&1";
+Outcome Silc(const std::string& arguments, const std::string& before) {
+  const std::string command = before + SILC_BINARY + " " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
   char buffer[4096];

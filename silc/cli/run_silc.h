@@ -13,8 +13,9 @@ struct Outcome {
   std::string text;  // standard output and error
 };
 
-/// Runs silc with these arguments, as a shell reads them, and waits for it.
-Outcome Silc(const std::string& arguments);
+/// Runs silc with these arguments, as a shell reads them, and waits for it. `before` is for the
+/// same shell.
+Outcome Silc(const std::string& arguments, const std::string& before = "");
 
 /// A silc of its own that can be sent signals; its words go nowhere.
 pid_t StartSilc(const std::string& arguments);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "silc/base/table.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_run.h"
 
@@ -33,7 +34,7 @@ void Runs(const std::string& folder) {
   if (runs.empty()) {
     fmt::print("no runs in {}\n", folder);
   } else {
-    fmt::print("{}", table.Render());
+    fmt::print("{}", Printable(table.Render()));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 
 namespace silc {
@@ -40,6 +41,7 @@ void Sim(SimArguments args) {
   if (!args.push.empty()) ParsePush(args.push, &args.sim);
   if (args.backend != "both") args.sim.backends = {args.backend};
   const std::vector<SimTrace> traces = RunSim(args.sim);
+  std::string faults;
   for (const SimTrace& trace : traces) {
     fmt::print(
         "{:8} base after {:g} s at {:+.4f} {:+.4f} {:.4f} m, tilt {:.3f} rad, feet {:.1f} N{}\n",
@@ -61,6 +63,9 @@ void Sim(SimArguments args) {
     }
     fmt::print("largest distance between the two bases: {:.2g} m\n", most);
   }
+  for (const SimTrace& trace : traces) {
+    if (trace.fault) faults += (faults.empty() ? "" : ", ") + trace.backend;
+  }
   if (!args.csv.empty()) {
     WriteFileAtomically(args.csv, SimCsv(traces));
     fmt::print("wrote {}\n", args.csv);
@@ -68,6 +73,10 @@ void Sim(SimArguments args) {
   if (!args.plot.empty()) {
     WriteFileAtomically(args.plot, SimSvg(args.sim, traces));
     fmt::print("wrote {}\n", args.plot);
+  }
+  if (!faults.empty()) {
+    throw RunError(args.sim.robot + ": the simulation diverged (" + faults +
+                   "); are mass, inertia, gains and physics_period what they should be?");
   }
 }
 
@@ -83,14 +92,14 @@ void AddSim(CLI::App* app) {
   sim->add_option("--gains", args->sim.gains, "gain set of the robot; default: its own");
   sim->add_option("--pose", args->sim.pose, "standing pose of the robot; default: its own");
   sim->add_option("--stiffness", args->sim.stiffness, "factor on kp")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(NumberIn(0.0, 1000.0))
       ->capture_default_str();
   sim->add_option("--push", args->push, "force on the base and time: fx,fy,fz@t [N, s]");
   sim->add_option("--push-duration", args->sim.push_duration, "[s]")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(NumberIn(0.0, 1000.0))
       ->capture_default_str();
   sim->add_option("--seconds", args->sim.seconds, "[s]")
-      ->check(CLI::Range(0.02, 3600.0))
+      ->check(NumberIn(0.02, 3600.0))
       ->capture_default_str();
   sim->add_option("--csv", args->csv, "file for the numbers");
   sim->add_option("--plot", args->plot, "SVG file");

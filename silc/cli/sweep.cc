@@ -24,6 +24,8 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/base/utf8.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 
 namespace silc {
@@ -149,7 +151,7 @@ class Sweeper {
                  FormatNumber(run.reward),
                  StateText(i)});
     }
-    return table.Render();
+    return Printable(table.Render());
   }
 
   void Erase() {
@@ -321,6 +323,7 @@ void RunSweep(const SweepArguments& args) {
     action.sa_handler = OnSweepSignal;
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGHUP, &action, nullptr);
     sweeper.Run();
     sweeper.Erase();
     fmt::print("\n{}", sweeper.TableText());
@@ -345,13 +348,13 @@ void AddSweep(CLI::App* app) {
   verb->add_option("--backend", options.backend, "batch (CPU), cuda or mujoco [batch]");
   verb->add_option("--jobs", args->jobs, "trainings at once; several may share a GPU")
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(WholeIn(1, 64));
   verb->add_option("--threads", options.threads, "of the CPU, for each training [all]")
-      ->check(CLI::Range(1, 1024));
+      ->check(WholeIn(1, 1024));
   verb->add_option("--max-seconds",
                    args->max_seconds,
                    "stop all after this time, each with a checkpoint [s]")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(NumberIn(0.0, 1e9));
   verb->add_option("--only", options.only, "rows to train, as in a,b; what they start from, too")
       ->delimiter(',');
   verb->add_option("--out", options.folder, "folder of the runs [the file's, else runs/sweep]");

@@ -18,6 +18,7 @@
 
 #include "silc/base/error.h"
 #include "silc/cli/mode_option.h"
+#include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_run.h"
 
@@ -122,6 +123,11 @@ void Train(TrainArguments args) {
   action.sa_handler = OnStopSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // a closed terminal, a cut connection: the same, unless nohup has it ignored
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads on: what is said is lost, not what is trained
   options.stop = &stop_requested;
   options.out = stdout;
   fmt::print("{}: {}, {}{}, {} robots, {} iterations\n",
@@ -174,16 +180,16 @@ void AddTrain(CLI::App* app) {
                    "settings that go together: quick, a YAML file, or a run to make again");
   verb->add_option("--backend", request.backend, "batch (CPU), cuda or mujoco [batch]");
   verb->add_option("--envs", request.envs, "robots trained at once [the preset's]")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(WholeIn(1, 1 << 20));
   verb->add_option("--seed", request.seed, "of everything random [1]")
-      ->check(CLI::Range(0, 2147483647));
+      ->check(WholeIn(0, 2147483647));
   verb->add_option("--threads", request.threads, "of the CPU; the result does not depend on it")
-      ->check(CLI::Range(1, 1024));
+      ->check(WholeIn(1, 1024));
   verb->add_option("--iterations", request.iterations, "learn.iterations [the preset's]")
-      ->check(CLI::Range(0, 1000000000));
+      ->check(WholeIn(0, 1000000000));
   verb->add_option(
           "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(NumberIn(0.0, 1e9));
   verb->add_option(
       "--motions", request.motions, "arm references: .csv or .npz files, or folders of them");
   verb->add_option("--init",

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "silc/base/file.h"
@@ -203,6 +204,86 @@ TEST_F(CliTrain, ATornCheckpointIsNamedAndTheOneBeforeUsed) {
   EXPECT_NE(resumed.text.find("the one before it is used"), std::string::npos) << resumed.text;
   EXPECT_NE(resumed.text.find("goes on after iteration 2"), std::string::npos) << resumed.text;
   EXPECT_TRUE(Checkpoint(run, 4) == expected);
+}
+
+// What is left of a run is somebody's hours: a resume that cannot go on leaves every byte of it.
+TEST_F(CliTrain, AResumeThatCannotReadTheNewestCheckpointDeletesNothing) {
+  const std::string run = Path("kept"), checkpoints = run + "/checkpoints";
+  ASSERT_EQ(Silc(Command(run, 4)).code, 0);
+  const auto files = [&] {
+    std::map<std::string, std::string> bytes;
+    for (const auto& entry : fs::recursive_directory_iterator(run)) {
+      if (entry.is_regular_file()) bytes[entry.path().string()] = ReadFile(entry.path().string());
+    }
+    return bytes;
+  };
+  const auto refused = [&](const std::string& part) {
+    const auto before = files();
+    const Outcome outcome = Silc("train --resume " + run + " --iterations 6");
+    EXPECT_EQ(outcome.code, 1) << outcome.text;
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
+    EXPECT_TRUE(files() == before) << part;
+  };
+  // one that cannot be read at all, here a folder, is no reason to take the one before it
+  fs::create_directory(checkpoints + "/checkpoint_00000009.silc");
+  refused("not a regular file");
+  fs::remove(checkpoints + "/checkpoint_00000009.silc");
+
+  // the newest torn: the run goes on from the one before, and what is replaced is kept
+  const std::string last = checkpoints + "/checkpoint_00000004.silc";
+  fs::resize_file(last, fs::file_size(last) / 2);
+  const std::string torn = ReadFile(last), metrics = ReadFile(run + "/metrics.jsonl");
+  EXPECT_EQ(Silc("train --resume " + run).code, 0);
+  EXPECT_TRUE(ReadFile(last + ".broken") == torn);
+  EXPECT_TRUE(ReadFile(run + "/metrics_until_00000004.jsonl") == metrics);
+
+  for (const char* name : {"/checkpoint_00000002.silc", "/checkpoint_00000004.silc"}) {
+    fs::resize_file(checkpoints + name, 100);
+  }
+  refused("no checkpoint of it is whole; nothing was changed");
+  fs::remove_all(checkpoints);
+  refused("goes to iteration 4, yet there is no checkpoint");
+}
+
+TEST_F(CliTrain, AnEditedConfigIsNotGoneOnWith) {
+  const std::string run = Path("edited"), config = run + "/config.yaml";
+  ASSERT_EQ(Silc(Command(run, 2)).code, 0);
+  const std::string text = ReadFile(config);
+  std::string edited = text;
+  edited.replace(edited.find("epochs: "), 9, "epochs: 9");
+  WriteFileAtomically(config, edited);
+  const Outcome refused = Silc("train --resume " + run + " --iterations 3");
+  EXPECT_EQ(refused.code, 2) << refused.text;
+  EXPECT_NE(refused.text.find("was edited since silc wrote it"), std::string::npos) << refused.text;
+  EXPECT_EQ(ReadFile(config), edited);
+  WriteFileAtomically(config, text);
+  EXPECT_EQ(Silc("train --resume " + run + " --iterations 3").code, 0);
+  EXPECT_EQ(Silc("train --resume " + run + " --iterations 4").code, 0);
+}
+
+TEST_F(CliTrain, ThePolicyDoesNotDependOnTheFoldersName) {
+  ASSERT_EQ(Silc(Command(Path("one"), 2)).code, 0);
+  ASSERT_EQ(Silc(Command(Path("two"), 2)).code, 0);
+  EXPECT_TRUE(ReadFile(Path("one/policy.onnx")) == ReadFile(Path("two/policy.onnx")));
+}
+
+TEST_F(CliTrain, AListThatCannotBeWrittenIsOne) {
+  ASSERT_EQ(Silc(Command(Path("one"), 1)).code, 0);
+  EXPECT_EQ(Silc("runs " + folder_.string() + " > /dev/full").code, 1);
+}
+
+// A terminal that is closed, a connection that is cut.
+TEST_F(CliTrain, HungUpItEndsWellWithACheckpoint) {
+  const std::string run = Path("hung_up");
+  const pid_t child = StartSilc(Command(run, 100000) + " learn.checkpoint_every=100000");
+  ASSERT_GT(child, 0);
+  ASSERT_TRUE(WaitForLines(run, child, 2));
+  ::kill(child, SIGHUP);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_FALSE(fs::is_empty(run + "/checkpoints"));
 }
 
 TEST_F(CliTrain, AskedWronglyIsTwoAndLeavesNothing) {

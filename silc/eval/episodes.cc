@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/eval/episodes.h"
 
+#include <fmt/format.h>
+
 #include <Eigen/Geometry>
 #include <algorithm>
 #include <cmath>
@@ -109,6 +111,7 @@ struct Runner {
   MotionMeter all{0, kTaskJoints}, lower{0, kLowerJoints}, upper{kLowerJoints, kUpperJoints};
   double saturated = 0;
   EpisodeResult result;
+  PolicyStatus status = PolicyStatus::kOk;  // of its last answer
   bool over = false;
   long steps = 0, judged = 0;
   double arm_error2 = 0, velocity_error2 = 0, gait_error2 = 0;
@@ -199,8 +202,10 @@ void CheckFits(const Policy& policy, const LocoEnv& env) {
     throw ConfigError(who + "its control period is not " + std::to_string(robot.control_dt) + " s");
   }
   for (int j = 0; j < kTaskJoints; ++j) {
-    if (policy.kp().size() == 0 || std::abs(policy.kp()[j] - robot.kp[j]) > 1e-3 * robot.kp[j] ||
-        std::abs(policy.kd()[j] - robot.kd[j]) > 1e-3 * robot.kd[j]) {
+    const bool same = policy.kp().size() > 0 &&
+                      std::abs(policy.kp()[j] - robot.kp[j]) <= 1e-3 * robot.kp[j] &&
+                      std::abs(policy.kd()[j] - robot.kd[j]) <= 1e-3 * robot.kd[j];
+    if (!same) {
       throw ConfigError(who + "its servo gains are not the task's (joint " +
                         policy.robot().joints[j] +
                         ")\n  Episodes are for policies of g1-loco and g1-stand and others with "
@@ -385,8 +390,8 @@ EpisodeReport RunEpisodes(const Policy& policy,
           continue;
         }
         Sense(env, i, &worker.input);
-        if (r.policy.Act(worker.input, &worker.target) != PolicyStatus::kOk) {
-          r.over = r.result.fell = true;
+        r.status = r.policy.Act(worker.input, &worker.target);
+        if (r.status != PolicyStatus::kOk) {
           std::fill_n(action, kTaskJoints, 0.0f);
           continue;
         }
@@ -424,6 +429,16 @@ EpisodeReport RunEpisodes(const Policy& policy,
 >>>>>>> refs/r/rooms
       }
     });
+    // no fall: whoever reads of one would look for it in the walk
+    for (int i = 0; i < n; ++i) {
+      if (runners[i].status == PolicyStatus::kOk) continue;
+      throw RunError(fmt::format("robot {} of {}, step {} ({:.2f} s): {}",
+                                 i + 1,
+                                 n,
+                                 t + 1,
+                                 t * robot.control_dt,
+                                 Describe(runners[i].status)));
+    }
     step = env.Step(actions);
     for (int i = 0; i < n; ++i) {
       Runner& r = runners[i];

@@ -46,6 +46,11 @@ void Step(const ClosedLoop& settled,
   });
   if (trial->end != LoopStatus::kRunning) return;
   const std::size_t window = std::lround(kWindow / loaded.period());
+  // the one that was not loaded has fallen: there is nothing to compare with
+  if (trial->z.size() < window) {
+    trial->end = LoopStatus::kFallen;
+    return;
+  }
   double mean = 0;
   for (std::size_t k = trial->z.size() - window; k < trial->z.size(); ++k) {
     mean += trial->z[k] / double(window);

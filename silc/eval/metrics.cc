@@ -110,8 +110,10 @@ double BandPower(const PowerSpectrum& spectrum, double low, double high) {
 }
 
 Settling SettlingTime(std::span<const double> signal, double dt, double share, double tail) {
-  const std::size_t tail_size = std::lround(tail / dt);
-  SILC_CHECK(share > 0 && tail_size > 0 && signal.size() > tail_size);
+  SILC_CHECK(share > 0);
+  // a slow policy may have fewer steps than the tail is long
+  const std::size_t tail_size = std::max(1L, std::lround(tail / dt));
+  if (signal.size() <= tail_size) return {kNan, kNan, kNan, kNan};
   const std::size_t tail_begin = signal.size() - tail_size;
   Settling result;
   for (std::size_t k = tail_begin; k < signal.size(); ++k) {

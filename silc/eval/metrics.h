@@ -74,7 +74,8 @@ struct Settling {
 
 /// The band is ± share of the peak about the final value; the tail is the last `tail` seconds.
 /// time is ∞ when the signal is still outside the band within the tail: it sways on.
-/// @pre share > 0 and the signal is longer than the tail
+/// All are NaN when the signal is no longer than the tail.
+/// @pre share > 0
 Settling SettlingTime(std::span<const double> signal, double dt, double share, double tail = 1);
 
 }  // namespace silc

@@ -187,7 +187,10 @@ void AddSurvival(const MetricTable& declared,
   for (const LoopStatus end :
        {LoopStatus::kFallen, LoopStatus::kPolicyNotFinite, LoopStatus::kDiverged}) {
     const auto count = std::count(ends.begin(), ends.end(), end);
-    if (count > 0) why += fmt::format("{}{} × {}", why.empty() ? "" : "; ", count, Describe(end));
+    if (count == 0) continue;
+    const auto first = std::find(ends.begin(), ends.end(), end) - ends.begin();
+    why += fmt::format(
+        "{}{} × {}, first in trial {}", why.empty() ? "" : "; ", count, Describe(end), first + 1);
   }
   result->notes.push_back(
       fmt::format("{} of {} trials ended early ({}); other numbers are of the trials that lasted",

@@ -77,6 +77,16 @@ Blobs ParseBlobs(std::string_view bytes, const std::string& place) {
   return blobs;
 }
 
+Blobs ReadCheckpoint(const std::string& path, const std::string& place) {
+  std::string bytes;
+  try {
+    bytes = ReadFile(path, kMaxCheckpointBytes);
+  } catch (const ConfigError& error) {
+    throw RunError(error.what());
+  }
+  return ParseBlobs(bytes, place);
+}
+
 CheckpointFolder::CheckpointFolder(std::string folder, int keep)
     : folder_(std::move(folder)), keep_(keep) {
   SILC_CHECK(keep >= 2);
@@ -114,14 +124,19 @@ int CheckpointFolder::NewestIteration() const {
   return files.empty() ? 0 : files.rbegin()->first;
 }
 
+bool CheckpointFolder::Empty() const { return List().empty(); }
+
 std::optional<CheckpointFolder::Loaded> CheckpointFolder::LoadNewest(
     const std::function<void(const std::string&)>& warn) const {
   const std::map<int, std::string> files = List();
+  std::vector<std::string> broken;
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     try {
-      return Loaded{file->first, file->second, ParseBlobs(ReadFile(file->second), file->second)};
-    } catch (const ConfigError& broken) {
-      warn(std::string(broken.what()) + "; the one before it is used");
+      return Loaded{file->first, file->second, ReadCheckpoint(file->second, file->second), broken};
+    } catch (const ConfigError& error) {
+      const bool last = std::next(file) == files.rend();
+      warn(std::string(error.what()) + (last ? "" : "; the one before it is used"));
+      broken.push_back(file->second);
     }
   }
   return std::nullopt;

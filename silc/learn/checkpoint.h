@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace silc {
 
@@ -19,6 +20,10 @@ std::string SerializeBlobs(const Blobs& blobs);
 /// Throws ConfigError beginning with `place` when the bytes are cut off, changed or something else.
 Blobs ParseBlobs(std::string_view bytes, const std::string& place);
 
+/// The file's blobs, however large it is. `place` begins the messages. Throws ConfigError when its
+/// bytes are no whole checkpoint, RunError when it cannot be read at all.
+Blobs ReadCheckpoint(const std::string& path, const std::string& place);
+
 /// checkpoint_<iteration>.silc in a folder.
 class CheckpointFolder {
  public:
@@ -30,14 +35,16 @@ class CheckpointFolder {
 
   /// Of the newest file, whole or not; 0 when there is none.
   int NewestIteration() const;
+  bool Empty() const;  ///< no file, whole or not
 
   struct Loaded {
     int iteration = 0;
     std::string path;
     Blobs blobs;
+    std::vector<std::string> broken;  // newer ones
   };
   /// The newest that is whole; for every newer one that is not, `warn` is told why. Nothing when
-  /// there is none.
+  /// none is. Throws RunError when one cannot be read at all, which says nothing about its bytes.
   std::optional<Loaded> LoadNewest(const std::function<void(const std::string&)>& warn) const;
 
  private:

@@ -66,6 +66,22 @@ TEST_F(CheckpointTest, FallsBackToThePreviousOneAndSaysSo) {
   EXPECT_FALSE(CheckpointFolder("/no/such/folder", 2).LoadNewest(warn).has_value());
 }
 
+// 262,144 robots make 1.1 GiB; whatever was written is read. A sparse file stands for it here: it
+// is refused for its bytes, not for its size.
+TEST_F(CheckpointTest, NoSizeIsTooLarge) {
+  fs::create_directories(folder_);
+  const std::string path = (folder_ / "checkpoint_00000001.silc").string();
+  std::ofstream(path, std::ios::binary) << "SILCCKP1";
+  fs::resize_file(path, (std::uintmax_t{1} << 30) + 1);
+  try {
+    ReadCheckpoint(path, path);
+    FAIL() << "zeros were taken for a checkpoint";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("its checksum does not agree"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(CheckpointTest, TheRunFolderSaysWhatWasRun) {
   WriteRunFolder(folder_.string(), "learn:\n  epochs: 3\n", 42);
   const YamlNode run = YamlNode::ParseFile((folder_ / "run.yaml").string());

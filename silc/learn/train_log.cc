@@ -219,24 +219,28 @@ void TrainLog::Write(const IterationReport& report) {
     const bool ends = report.iteration == report.iterations;
     if (wall - last_line_s_ < line_every_s_ && !ends) return;
     last_line_s_ = wall;
-    fmt::print(out_, "{}", PlainLine(report, eta));
+    Print(PlainLine(report, eta));
   } else {
     const std::string text = PanelText(report, eta, ColumnsOf(out_));
     if (stop_ != nullptr && stop_->load()) drawn_lines_ = 0;
     // up to the panel's first line, and clear from there down
-    if (drawn_lines_ > 0) fmt::print(out_, "\033[{}A\033[J", drawn_lines_);
-    fmt::print(out_, "{}", text);
+    if (drawn_lines_ > 0) Print(fmt::format("\033[{}A\033[J", drawn_lines_));
+    Print(text);
     drawn_lines_ = 0;
     for (const char c : text) drawn_lines_ += c == '\n';
   }
-  std::fflush(out_);
+}
+
+void TrainLog::Print(const std::string& text) {
+  if (out_ == nullptr) return;
+  const bool written = std::fwrite(text.data(), 1, text.size(), out_) == text.size();
+  if (!written || std::fflush(out_) != 0) out_ = nullptr;
 }
 
 void TrainLog::Say(const std::string& text) {
   if (out_ == nullptr) return;
-  fmt::print(out_, "{}\n", text);
+  Print(text + "\n");
   drawn_lines_ = 0;  // the next panel starts below
-  std::fflush(out_);
 }
 
 }  // namespace silc

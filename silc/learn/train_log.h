@@ -44,6 +44,10 @@ class TrainLog {
   void Say(const std::string& text);
 
  private:
+  // A terminal that is gone, a pipe nobody reads: no reason to end a training. Nothing more is
+  // said.
+  void Print(const std::string& text);
+
   std::string folder_;
   std::FILE* out_;
   double line_every_s_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -235,6 +236,12 @@ bool Trainer::Resume(const std::string& folder,
       CheckpointFolder(folder + "/checkpoints", impl_->config.keep_checkpoints).LoadNewest(warn);
   if (!loaded) return false;
   Load(loaded->blobs, loaded->path);
+  // out of the way of their successors, for somebody who knows what to do with them
+  for (const std::string& path : loaded->broken) {
+    std::error_code error;
+    std::filesystem::rename(path, path + ".broken", error);
+    if (error) throw RunError(path + ": cannot be set aside: " + error.message());
+  }
   return true;
 }
 

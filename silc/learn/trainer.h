@@ -46,7 +46,9 @@ class Trainer {
            const std::atomic<bool>* stop = nullptr,
            const std::function<void()>& on_checkpoint = {});
 
-  /// Goes on from the newest whole checkpoint in `folder`; false when there is none.
+  /// Goes on from the newest whole checkpoint in `folder`; false when there is none. Newer ones
+  /// that are broken are set aside as FILE.broken. Throws, with nothing changed on disk, when the
+  /// newest cannot be read or does not fit the settings.
   bool Resume(const std::string& folder, const std::function<void(const std::string&)>& warn);
 
   /// Networks, optimisers, rates, λ, iteration and the environment's state.

@@ -36,8 +36,13 @@ Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string&
   Servo servo;
   const bool from_policy = gains_name.empty() && policy.kp().size() > 0;
   const GainSet& gains = robot.spec().Gains(gains_name);
-  servo.kp = from_policy ? policy.kp() : gains.kp;
-  servo.kd = from_policy ? policy.kd() : gains.kd;
+  servo.kp = gains.kp;
+  servo.kd = gains.kd;
+  for (int i = 0; from_policy && i < robot.num_joints(); ++i) {
+    if (std::isnan(policy.kp()[i])) continue;  // not the policy's joint
+    servo.kp[i] = policy.kp()[i];
+    servo.kd[i] = policy.kd()[i];
+  }
   servo.alpha = policy.action_scale();
   return servo;
 }
@@ -63,7 +68,7 @@ ClosedLoop::ClosedLoop(const RobotModel& robot, Policy policy, LoopOptions optio
   // whole numbers of physics steps, or the sampled loop is not the one (S4) describes
   const auto whole_steps = [&](double seconds, const std::string& what) {
     const double steps = seconds / step;
-    if (seconds < 0 || std::abs(steps - std::round(steps)) > 1e-6) {
+    if (!(seconds >= 0 && std::abs(steps - std::round(steps)) <= 1e-6)) {
       throw ConfigError(what + " of " + std::to_string(seconds) +
                         " s is no multiple of the physics step of " + std::to_string(step) + " s");
     }
@@ -73,6 +78,7 @@ ClosedLoop::ClosedLoop(const RobotModel& robot, Policy policy, LoopOptions optio
   latency_steps_ = whole_steps(options_.latency, "a latency");
   if (steps_per_period_ < 1) throw ConfigError("the policy's layout gives no control period");
 
+  effort_limit_ = robot.effort_limit().cwiseMin(policy_.effort_limit());
   input_.q.resize(n);
   input_.qd.resize(n);
   input_.tau.resize(n);
@@ -88,6 +94,7 @@ ClosedLoop::ClosedLoop(const ClosedLoop& other)
       steps_per_period_(other.steps_per_period_),
       latency_steps_(other.latency_steps_),
       fallen_height_(other.fallen_height_),
+      effort_limit_(other.effort_limit_),
       input_(other.input_),
       target_(other.target_),
       servo_target_(other.servo_target_),
@@ -194,7 +201,7 @@ void ClosedLoop::ApplyServo(const VectorXd& target) {
   for (int i = 0; i < n; ++i) {
     const double q = data_->qpos[robot_->qpos_address()[i]];
     const double qd = data_->qvel[robot_->dof_address()[i]];
-    const double limit = robot_->effort_limit()[i];
+    const double limit = effort_limit_[i];
     const double wanted =
         options_.servo.kp[i] * (target[i] - q) - options_.servo.kd[i] * qd;  // (S1)
     tau_[i] = std::clamp(wanted, -limit, limit);

@@ -37,18 +37,18 @@ enum class LoopStatus {
 };
 const char* Describe(LoopStatus status);
 
-/// The gains a policy was trained with where its file says so, else the robot's set `gains_name`
-/// ("" for its default), with the policy's action scale. Throws ConfigError when a set is asked for
-/// by name that does not exist.
+/// The gains a policy was trained with where its file says so, else, and for joints its layout does
+/// not name, the robot's set `gains_name` ("" for its default), with the policy's action scale.
+/// Throws ConfigError when a set is asked for by name that does not exist.
 Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string& gains_name);
 
 /// A tracker with the force thresholds of the robot's feet, both of them down to begin with.
 ContactModeTracker MakeContactTracker(const RobotModel& robot);
 
 /// Policy, joint servo and MuJoCo in a loop: the policy every control period, the servo at every
-/// physics step (S1) with torques limited to the joints' effort. Deterministic; a copy is an
-/// independent twin in the same state, so that "the same moment with and without a push" means what
-/// it says.
+/// physics step (S1) with torques limited to the joints' effort, or the layout's where that is
+/// less. Deterministic; a copy is an independent twin in the same state, so that "the same moment
+/// with and without a push" means what it says.
 class ClosedLoop {
  public:
   /// Stands the robot in the starting pose, feet on the floor. Throws ConfigError when the latency
@@ -125,7 +125,8 @@ class ClosedLoop {
   MjDataPtr data_;
   double period_;
   int steps_per_period_ = 0, latency_steps_ = 0;
-  double fallen_height_ = 0;  // [m]
+  double fallen_height_ = 0;      // [m]
+  Eigen::VectorXd effort_limit_;  // [N·m] the smaller of the robot's and the layout's
   ObservationInput input_;
   Eigen::VectorXd target_;        // decided now
   Eigen::VectorXd servo_target_;  // what the servo holds until the latency has passed

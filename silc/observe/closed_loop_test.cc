@@ -148,5 +148,65 @@ TEST_F(ClosedLoopTest, ALatencyBetweenPhysicsStepsIsRefused) {
   EXPECT_THROW(MakeLoop(robot_, stand_, -0.005), ConfigError);
 }
 
+// A layout that knows some of the joints, with gains of its own: the others have the robot's.
+TEST_F(ClosedLoopTest, JointsTheLayoutDoesNotNameHaveTheRobotsGains) {
+  StandPolicy stand = DesignStandPolicy(robot_);
+  // everything but the wrists, which the regulator hardly needs
+  std::vector<std::string> joints;
+  std::vector<double> pose;
+  for (int i = 0; i < robot_.num_joints(); ++i) {
+    const std::string& name = robot_.spec().joints[i];
+    if (name.find("wrist") != std::string::npos) continue;
+    joints.push_back(name);
+    pose.push_back(robot_.spec().StandingPose().q[i]);
+  }
+  ASSERT_LT(static_cast<int>(joints.size()), robot_.num_joints());
+  ObservationLayout layout;
+  layout.name = "some";
+  layout.control_dt = stand.layout.control_dt;
+  layout.joints = layout.action.joints = joints;
+  layout.default_pose = pose;
+  layout.kp.assign(joints.size(), 77);
+  layout.kd.assign(joints.size(), 3);
+  ObservationTerm term;
+  term.name = "q";
+  term.source = TermSource::kJointPos;
+  layout.terms = {term};
+  const int n = static_cast<int>(joints.size());
+  MlpNetwork network;
+  network.inputs = n;
+  network.branches = {{{.inputs = n,
+                        .outputs = n,
+                        .weight = std::vector<float>(static_cast<std::size_t>(n) * n, 0.0f),
+                        .bias = std::vector<float>(n, 0.0f)}}};
+  const Policy policy(std::make_shared<const Graph>(MlpGraph(network, "obs", "actions")),
+                      layout,
+                      {robot_.spec().joints, robot_.spec().StandingPose().q});
+  const Servo servo = ServoFor(robot_, policy, "");
+  for (int i = 0; i < robot_.num_joints(); ++i) {
+    const bool wrist = robot_.spec().joints[i].find("wrist") != std::string::npos;
+    EXPECT_EQ(servo.kp[i], wrist ? robot_.spec().Gains().kp[i] : 77) << robot_.spec().joints[i];
+    EXPECT_EQ(servo.kd[i], wrist ? robot_.spec().Gains().kd[i] : 3) << robot_.spec().joints[i];
+  }
+  ClosedLoop loop = MakeLoop(robot_, policy);
+  EXPECT_EQ(loop.Step(), LoopStatus::kRunning);
+  EXPECT_TRUE(loop.tau().allFinite());
+}
+
+TEST_F(ClosedLoopTest, TheLayoutsEffortLimitHoldsWhereItIsLess) {
+  StandPolicy stand = DesignStandPolicy(robot_);
+  stand.layout.effort_limit.assign(stand.layout.joints.size(), 5);
+  const Policy weak(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
+                    stand.layout,
+                    {robot_.spec().joints, robot_.spec().StandingPose().q});
+  ClosedLoop loop = MakeLoop(robot_, weak);
+  LoopStatus status = LoopStatus::kRunning;
+  for (int step = 0; step < 250 && status == LoopStatus::kRunning; ++step) {
+    status = loop.Step();
+    EXPECT_LE(loop.tau().cwiseAbs().maxCoeff(), 5);
+  }
+  EXPECT_EQ(status, LoopStatus::kFallen) << "5 N·m carry no G1";
+}
+
 }  // namespace
 }  // namespace silc

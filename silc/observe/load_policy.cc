@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/load_policy.h"
 
+#include <string>
+
+#include "silc/base/error.h"
+
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy_metadata.h"
@@ -11,6 +15,13 @@ Policy LoadPolicy(const std::string& onnx_path,
                   const std::string& layout,
                   const RobotModel& robot,
                   TrainingNotes* notes) {
+  // six hold the base against the ground; what is left over can have a stiffness
+  if (robot.num_joints() <= 6) {
+    throw ConfigError(robot.spec().file +
+                      ": joints: stiffness through two feet needs more than 6, "
+                      "this robot has " +
+                      std::to_string(robot.num_joints()));
+  }
   const OnnxModel model = ReadOnnx(onnx_path);
   if (notes != nullptr) *notes = TrainingNotesOf(model.metadata);
   PolicyOptions options;

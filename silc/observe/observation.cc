@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "silc/base/check.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
 
@@ -31,6 +30,28 @@ BudgetSpec Felt(BudgetSpec budget) {
 
 }  // namespace
 
+MomentReading::MomentReading(const StiffnessReading& reading)
+    : contact_status(reading.contact_status),
+      one_step_status(reading.one_step_status),
+      static_status(reading.static_status),
+      K_1(reading.K_1),
+      K_s(reading.K_s),
+      K_1_diag(reading.K_1.diagonal()),
+      K_s_diag(reading.K_s.diagonal()),
+      loop(reading.loop),
+      loop_condition(reading.loop_condition),
+      one_step(reading.one_step),
+      quasi_static(reading.quasi_static),
+      com(reading.com),
+      hand{reading.hand[0], reading.hand[1]} {}
+
+void Moment::DropMatrices() {
+  reading.K_1.resize(0, 0);
+  reading.K_s.resize(0, 0);
+  for (Eigen::VectorXd* vector : {&q, &qd, &tau, &action}) vector->resize(0);
+  observation.resize(0);
+}
+
 MomentObserver::MomentObserver(const RobotModel& robot,
                                const Servo& servo,
                                const LoopTiming& timing,
@@ -45,16 +66,19 @@ MomentObserver::MomentObserver(const RobotModel& robot,
 }
 
 Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, double time) {
-  SILC_CHECK(policy->Jacobians(&jacobians_) == PolicyStatus::kOk);
+  // derivatives may be infinite where the answer is not (a square root at zero): such a moment is
+  // not judged, and each reading says so
+  policy->Jacobians(&jacobians_);
   ComputeBodyJacobians(robot_, data, &body_);
   time_ = time;
 
   Moment moment;
   moment.time = time;
   moment.mode = mode;
-  moment.reading = observer_.Observe(jacobians_, body_, mode);
+  const StiffnessReading& felt = observer_.Observe(jacobians_, body_, mode);
+  moment.reading = MomentReading(felt);
   // the verdict goes by the budget's own channels
-  JointMatrix K_judged = moment.reading.K_s;
+  JointMatrix K_judged = felt.K_s;
   if (judge_) {
     const StiffnessReading& judged = judge_->Observe(jacobians_, body_, mode);
     moment.reading.one_step = judged.one_step;
@@ -71,6 +95,15 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.foot_force = {feet[kLeft].normal, feet[kRight].normal};
   moment.q.resize(robot_.num_joints());
   GetJointPositions(robot_, *data, moment.q);
+  moment.qd.resize(robot_.num_joints());
+  GetJointVelocities(robot_, *data, moment.qd);
+  moment.quat_wxyz = Eigen::Map<const Eigen::Vector4d>(data->qpos + robot_.base_qpos_address() + 3);
+  // a free joint's velocity: linear in W, angular in B
+  const mjtNum* v = data->qvel + robot_.base_dof_address();
+  moment.v_WB = {v[0], v[1], v[2]};
+  moment.w_WB_B = {v[3], v[4], v[5]};
+  moment.observation = policy->observation();
+  moment.action = policy->raw_action();
 
   // the paper's test, in the same coordinates as the budget
   if (options_.random_directions > 0 && K_judged.allFinite()) {
@@ -111,6 +144,10 @@ FrequencySweep MomentObserver::Sweep(const std::vector<double>& hz) const {
     const double omega = 2 * std::numbers::pi * f;
     if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
       K = Eigen::MatrixXcd::Constant(n, n, std::complex<double>(kNan, kNan));
+    }
+    for (int i = 0; i < n; ++i) {
+      const double own = robot_.model()->dof_damping[robot_.dof_address()[i]];  // [N·m·s/rad]
+      K(i, i) += std::complex<double>(0, omega * own);
     }
     sweep.K.push_back(std::move(K));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,22 @@ namespace silc {
 /// Frequencies at which joint damping is tabulated.
 inline constexpr std::array<double, 3> kDampingHz = {1, 3, 10};  // [Hz]
 
+/// What a moment keeps of a StiffnessReading: the same, in matrices as large as the robot.
+struct MomentReading {
+  MomentReading() = default;
+  explicit MomentReading(const StiffnessReading& reading);
+
+  StiffnessStatus contact_status = StiffnessStatus::kNotFinite;
+  StiffnessStatus one_step_status = StiffnessStatus::kNotFinite;
+  StiffnessStatus static_status = StiffnessStatus::kNotFinite;
+  Eigen::MatrixXd K_1, K_s;            // [N·m/rad] empty after DropMatrices()
+  Eigen::VectorXd K_1_diag, K_s_diag;  // [N·m/rad] always there
+  ActionLoopRadius loop;
+  double loop_condition = 0;  // [1]
+  BudgetReading one_step, quasi_static;
+  PointReading com, hand[2];
+};
+
 /// Everything observed at one control step. Matrices are NaN where their status is not kOk.
 struct Moment {
   double time = 0;  // [s]
@@ -28,10 +45,19 @@ struct Moment {
   double saturation = 0;                           // [1] of the control step before, see ClosedLoop
   /// K₁, K_s and points as they are felt, everything that is sensed following; σ and `worst` under
   /// the budget's own channels.
-  StiffnessReading reading;
+  MomentReading reading;
   QuadraticFormTest random_directions;  // the paper's test on K_s under the budget's channels
   std::array<Eigen::VectorXd, kDampingHz.size()> damping;  // [N·m·s/rad] diagonal of Im K/ω
-  Eigen::VectorXd q, tau;                                  // [rad], [N·m] robot's order
+  Eigen::VectorXd q, qd, tau;                              // [rad], [rad/s], [N·m] robot's order
+  Eigen::Vector4d quat_wxyz = {1, 0, 0, 0};                // of the base
+  Eigen::Vector3d v_WB = Eigen::Vector3d::Zero();          // [m/s] of the base, in W
+  Eigen::Vector3d w_WB_B = Eigen::Vector3d::Zero();        // [rad/s] of the base, in B
+  Eigen::VectorXf observation;                             // what the network saw
+  Eigen::VectorXd action;                                  // [1] what it answered, robot's order
+
+  /// Frees what only a file of all moments needs: K₁, K_s beyond their diagonals, the state, what
+  /// the policy saw and said. A moment of the G1 then takes 2 kB instead of 22.
+  void DropMatrices();
 };
 
 /// K(jω) of one moment along a frequency grid.
@@ -45,6 +71,9 @@ struct ObservationOptions {
   UserBudget budget;
   int random_directions = 64;  // per moment, for the paper's quadratic-form test; 0: none
   std::uint64_t seed = 1;
+  /// Gets every moment whole, in order, for files that are written while the run goes on.
+  std::function<void(const Moment&)> on_moment;
+  int whole_moments = 1000;  // a run that has more keeps the rest without matrices
 };
 
 /// What a run was, and what was seen in it.
@@ -56,6 +85,10 @@ struct ObservationRun {
   Servo servo;
   LoopTiming timing;
   std::string gains;  // where the servo's gains come from
+  // the joints' own in the MJCF, robot's order: the damping is in every moment's, the friction loss
+  // in no model here
+  Eigen::VectorXd joint_damping;  // [N·m·s/rad]
+  Eigen::VectorXd friction_loss;  // [N·m]
   std::vector<std::string> joints;
   std::vector<Moment> moments;
   FrequencySweep sweep;  // at the moment whose σ is the median
@@ -74,7 +107,7 @@ class MomentObserver {
   /// @pre policy.Act() succeeded on the state in `data`, whose contacts are solved.
   Moment Observe(Policy* policy, mjData* data, ContactMode mode, double time);
 
-  /// (S4) at the moment last observed.
+  /// (S4) at the moment last observed, with the damping that the model's joints have of their own.
   FrequencySweep Sweep(const std::vector<double>& hz) const;
 
   const PolicyJacobians& jacobians() const { return jacobians_; }

@@ -8,7 +8,7 @@
 
 namespace silc {
 
-std::string ObservationCsv(const ObservationRun& run) {
+std::string CsvHeader(const std::vector<std::string>& joints) {
   std::string out =
       "time_s,contact,left_foot_N,right_foot_N,base_x_m,base_y_m,base_z_m,saturation,static_status,"
       "loop_radius,"
@@ -19,10 +19,16 @@ std::string ObservationCsv(const ObservationRun& run) {
   for (const char* point : {"com", "left_hand", "right_hand"}) {
     for (const char* axis : {"x", "y", "z"}) write(",{}_{}_N_per_m", point, axis);
   }
-  for (const std::string& joint : run.joints) write(",K1_{}_Nm_per_rad", joint);
-  for (const std::string& joint : run.joints) write(",Ks_{}_Nm_per_rad", joint);
-  out += "\n";
+  for (const std::string& joint : joints) write(",K1_{}_Nm_per_rad", joint);
+  for (const std::string& joint : joints) write(",Ks_{}_Nm_per_rad", joint);
+  return out + "\n";
+}
 
+std::string CsvRow(const Moment& moment) {
+  std::string out;
+  const auto write = [&out](fmt::string_view format, auto... args) {
+    fmt::vformat_to(std::back_inserter(out), format, fmt::make_format_args(args...));
+  };
   // an empty cell is a missing number to every reader
   const auto number = [&](double value) {
     if (std::isfinite(value)) {
@@ -31,25 +37,28 @@ std::string ObservationCsv(const ObservationRun& run) {
       out += ",";
     }
   };
-  for (const Moment& moment : run.moments) {
-    const StiffnessReading& reading = moment.reading;
-    write("{:.6g},{}", moment.time, Name(moment.mode));
-    number(moment.foot_force[0]);
-    number(moment.foot_force[1]);
-    for (int axis = 0; axis < 3; ++axis) number(moment.p_WB[axis]);
-    number(moment.saturation);
-    write(",{}", reading.static_status == StiffnessStatus::kOk ? "ok" : "missing");
-    number(reading.loop.rho);
-    number(reading.quasi_static.sigma);
-    number(reading.quasi_static.worst);
-    number(reading.one_step.sigma);
-    for (const PointReading* point : {&reading.com, &reading.hand[0], &reading.hand[1]}) {
-      for (int axis = 0; axis < 3; ++axis) number(point->one_axis[axis]);
-    }
-    for (std::size_t i = 0; i < run.joints.size(); ++i) number(reading.K_1(i, i));
-    for (std::size_t i = 0; i < run.joints.size(); ++i) number(reading.K_s(i, i));
-    out += "\n";
+  const MomentReading& reading = moment.reading;
+  write("{:.6g},{}", moment.time, Name(moment.mode));
+  number(moment.foot_force[0]);
+  number(moment.foot_force[1]);
+  for (int axis = 0; axis < 3; ++axis) number(moment.p_WB[axis]);
+  number(moment.saturation);
+  write(",{}", reading.static_status == StiffnessStatus::kOk ? "ok" : "missing");
+  number(reading.loop.rho);
+  number(reading.quasi_static.sigma);
+  number(reading.quasi_static.worst);
+  number(reading.one_step.sigma);
+  for (const PointReading* point : {&reading.com, &reading.hand[0], &reading.hand[1]}) {
+    for (int axis = 0; axis < 3; ++axis) number(point->one_axis[axis]);
   }
+  for (const double k : reading.K_1_diag) number(k);
+  for (const double k : reading.K_s_diag) number(k);
+  return out + "\n";
+}
+
+std::string ObservationCsv(const ObservationRun& run) {
+  std::string out = CsvHeader(run.joints);
+  for (const Moment& moment : run.moments) out += CsvRow(moment);
   return out;
 }
 

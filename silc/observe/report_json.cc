@@ -50,7 +50,11 @@ Json Units() {
           {"C_x, compliance", "m/N"},
           {"sigma, worst, share, violations, loop_radius, saturation", "1"},
           {"q", "rad"},
+          {"qd", "rad/s"},
           {"tau", "N*m"},
+          {"v_WB", "m/s"},
+          {"w_WB_B", "rad/s"},
+          {"quat_wxyz, observation, action", "1"},
           {"foot_force, force", "N"},
           {"p_WB, sway", "m"},
           {"velocity", "m/s, m/s, rad/s"}};
@@ -77,7 +81,7 @@ Json Reading(const BudgetReading& reading) {
 }
 
 Json MomentJson(const Moment& moment) {
-  const StiffnessReading& reading = moment.reading;
+  const MomentReading& reading = moment.reading;
   Json damping = Json::array();
   for (std::size_t k = 0; k < kDampingHz.size(); ++k) {
     damping.push_back({{"hz", kDampingHz[k]}, {"diagonal", Vector(moment.damping[k])}});
@@ -87,9 +91,15 @@ Json MomentJson(const Moment& moment) {
           {"contact_status", Status(reading.contact_status)},
           {"foot_force", {Number(moment.foot_force[0]), Number(moment.foot_force[1])}},
           {"p_WB", Vector(moment.p_WB)},
+          {"quat_wxyz", Vector(moment.quat_wxyz)},
+          {"v_WB", Vector(moment.v_WB)},
+          {"w_WB_B", Vector(moment.w_WB_B)},
           {"saturation", Number(moment.saturation)},
           {"q", Vector(moment.q)},
+          {"qd", Vector(moment.qd)},
           {"tau", Vector(moment.tau)},
+          {"observation", Vector(moment.observation)},
+          {"action", Vector(moment.action)},
           {"one_step_status", Status(reading.one_step_status)},
           {"static_status", Status(reading.static_status)},
           {"loop_radius", Number(reading.loop.rho)},
@@ -180,6 +190,8 @@ Json ShakeJson(const ShakeResult& shake) {
           {"settled", Describe(shake.settled)},
           {"contact", Name(shake.mode)},
           {"sway", Number(shake.sway)},
+          {"mode_changes", shake.mode_changes},
+          {"friction_loss", Number(shake.friction_loss)},
           {"loop_radius", Number(shake.loop.rho)},
           {"model", std::move(predictions)},
           {"measured", std::move(levels)}};
@@ -187,32 +199,50 @@ Json ShakeJson(const ShakeResult& shake) {
 
 }  // namespace
 
+ObservationJsonWriter::ObservationJsonWriter(std::function<void(std::string_view)> write)
+    : write_(std::move(write)) {
+  write_("{\"format\":\"silc-observation\",\"version\":1,\"moments\":[");
+}
+
+void ObservationJsonWriter::Add(const Moment& moment) {
+  write_((first_ ? "\n" : ",\n") + MomentJson(moment).dump());
+  first_ = false;
+}
+
+void ObservationJsonWriter::Finish(const ObservationRun& run,
+                                   const RunSummary& summary,
+                                   const std::optional<ShakeResult>& shake) {
+  const Json rest = {{"policy", run.policy},
+                     {"robot", run.robot},
+                     {"source", run.source},
+                     {"end", Describe(run.end)},
+                     {"units", Units()},
+                     {"joints", run.joints},
+                     {"gains",
+                      {{"from", run.gains},
+                       {"kp", Vector(run.servo.kp)},
+                       {"kd", Vector(run.servo.kd)},
+                       {"action_scale", Vector(run.servo.alpha)},
+                       {"joint_damping", Vector(run.joint_damping)},
+                       {"friction_loss", Vector(run.friction_loss)}}},
+                     {"timing", {{"period", run.timing.period}, {"latency", run.timing.latency}}},
+                     {"budget", Budget(run)},
+                     {"summary", Summary(summary)},
+                     {"shake", shake ? ShakeJson(*shake) : Json(nullptr)},
+                     {"sweep", Sweep(run.sweep)}};
+  // file names need not be UTF-8; a bad byte is replaced instead of losing the run
+  const std::string text = rest.dump(-1, ' ', false, Json::error_handler_t::replace);
+  write_("],\n" + text.substr(1) + "\n");
+}
+
 std::string ObservationJson(const ObservationRun& run,
                             const RunSummary& summary,
                             const std::optional<ShakeResult>& shake) {
-  Json moments = Json::array();
-  for (const Moment& moment : run.moments) moments.push_back(MomentJson(moment));
-  Json document = {{"format", "silc-observation"},
-                   {"version", 1},
-                   {"policy", run.policy},
-                   {"robot", run.robot},
-                   {"source", run.source},
-                   {"end", Describe(run.end)},
-                   {"units", Units()},
-                   {"joints", run.joints},
-                   {"gains",
-                    {{"from", run.gains},
-                     {"kp", Vector(run.servo.kp)},
-                     {"kd", Vector(run.servo.kd)},
-                     {"action_scale", Vector(run.servo.alpha)}}},
-                   {"timing", {{"period", run.timing.period}, {"latency", run.timing.latency}}},
-                   {"budget", Budget(run)},
-                   {"summary", Summary(summary)},
-                   {"shake", shake ? ShakeJson(*shake) : Json(nullptr)},
-                   {"sweep", Sweep(run.sweep)},
-                   {"moments", std::move(moments)}};
-  // file names need not be UTF-8; a bad byte is replaced instead of losing the run
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string out;
+  ObservationJsonWriter writer([&](std::string_view text) { out += text; });
+  for (const Moment& moment : run.moments) writer.Add(moment);
+  writer.Finish(run, summary, shake);
+  return out;
 }
 
 }  // namespace silc

@@ -28,6 +28,7 @@ class Report : public ::testing::Test {
     // one moment without a static stiffness, as a walking policy has
     run_->moments[3].reading.static_status = StiffnessStatus::kUnstableActionLoop;
     run_->moments[3].reading.K_s.setConstant(NAN);
+    run_->moments[3].reading.K_s_diag.setConstant(NAN);
     run_->moments[3].reading.quasi_static = {StiffnessStatus::kUnstableActionLoop, NAN, NAN};
   }
   static void TearDownTestSuite() { delete run_; }

@@ -53,14 +53,22 @@ std::string JointTable(const ObservationRun& run, const RunSummary& summary) {
   for (const double hz : kDampingHz) {
     columns.push_back({fmt::format("at {:g} Hz", hz), "N·m·s/rad"});
   }
+  // the joints' own, where the model gives them any
+  const bool damped = run.joint_damping.size() > 0 && run.joint_damping.maxCoeff() > 0;
+  const bool rubs = run.friction_loss.size() > 0 && run.friction_loss.maxCoeff() > 0;
+  if (damped) columns.push_back({"of that the joint's", "N·m·s/rad"});
+  if (rubs) columns.push_back({"friction loss", "N·m"});
   Table table(columns);
-  for (const JointSummary& joint : summary.joints) {
+  for (std::size_t i = 0; i < summary.joints.size(); ++i) {
+    const JointSummary& joint = summary.joints[i];
     std::vector<std::string> row = {joint.name,
                                     FormatNumber(joint.kp),
                                     FormatNumber(joint.one_step),
                                     FormatNumber(joint.quasi_static),
                                     FormatNumber(joint.kd)};
     for (const double damping : joint.damping) row.push_back(FormatNumber(damping));
+    if (damped) row.push_back(FormatNumber(run.joint_damping[static_cast<Eigen::Index>(i)]));
+    if (rubs) row.push_back(FormatNumber(run.friction_loss[static_cast<Eigen::Index>(i)]));
     table.Row(row);
   }
   return fmt::format("\nJoint stiffness and damping as they are felt, diagonal{}\n",
@@ -202,7 +210,8 @@ std::string ShakeText(const ShakeResult& result) {
                FormatNumber(k[2]),
                note});
   }
-  if (!result.predictions.empty() && !result.levels.empty()) {
+  const bool comparable = result.mode_changes == 0;
+  if (!result.predictions.empty() && !result.levels.empty() && comparable) {
     // the smallest push is the one a linear model speaks of
     table.Group("model / measured at the smallest push");
     for (const ShakePrediction& prediction : result.predictions) {
@@ -220,6 +229,31 @@ std::string ShakeText(const ShakeResult& result) {
                   Name(result.mode),
                   FormatNumber(1e3 * result.sway, 2),
                   FormatNumber(result.loop.rho));
+  if (!comparable) {
+    text += fmt::format(
+        "The robot steps: its contacts changed {} times in {:g} s without a push. The measured "
+        "numbers are of mean positions between steps, the model is of one stance; they are not "
+        "compared.\n",
+        result.mode_changes,
+        result.watched);
+  } else if (!result.levels.empty()) {
+    // the displacement that the smallest push made, on the stiffest axis
+    const Eigen::Matrix3d moved = result.levels.front().plus - result.levels.front().minus;
+    const double least = 0.5 * moved.diagonal().cwiseAbs().minCoeff();
+    if (result.sway > 0.2 * least) {
+      text += fmt::format(
+          "The sway is {:.2g} times the smallest displacement measured at ±{:g} N: read those "
+          "numbers with care, or push harder (--forces).\n",
+          result.sway / least,
+          result.levels.front().force);
+    }
+  }
+  if (result.friction_loss > 0) {
+    text += fmt::format(
+        "The model's joints have a friction loss of up to {} N·m. The model leaves it out: a push "
+        "too small to overcome it moves less, and measures stiffer.\n",
+        FormatNumber(result.friction_loss));
+  }
   return text;
 }
 

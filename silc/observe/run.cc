@@ -30,6 +30,13 @@ ObservationRun Begin(ClosedLoop* loop, const ObservationOptions& options, std::s
   run.budget = options.budget;
   run.servo = loop->options().servo;
   run.timing = {loop->period(), loop->options().latency};
+  const RobotModel& robot = loop->robot();
+  run.joint_damping.resize(robot.num_joints());
+  run.friction_loss.resize(robot.num_joints());
+  for (int i = 0; i < robot.num_joints(); ++i) {
+    run.joint_damping[i] = robot.model()->dof_damping[robot.dof_address()[i]];
+    run.friction_loss[i] = robot.model()->dof_frictionloss[robot.dof_address()[i]];
+  }
   return run;
 }
 
@@ -37,10 +44,17 @@ ObservationRun Begin(ClosedLoop* loop, const ObservationOptions& options, std::s
 // happened, so its matrices belong together, which an average's would not.
 class MedianSweep {
  public:
+  // Moments come one by one. One in `every_` gets a whole sweep: 60 complex solves and 0.8 MB each,
+  // and the median needs no more. Where a run goes on for long, every other one is given up.
   void Consider(const Moment& moment,
                 const MomentObserver& observer,
                 const std::vector<double>& grid) {
+    if (count_++ % every_ != 0) return;
     sweeps_.emplace_back(moment.reading.quasi_static.sigma, observer.Sweep(grid));
+    if (sweeps_.size() <= kMaxSweeps) return;
+    for (std::size_t i = 0; 2 * i < sweeps_.size(); ++i) std::swap(sweeps_[i], sweeps_[2 * i]);
+    sweeps_.resize((sweeps_.size() + 1) / 2);
+    every_ *= 2;
   }
   FrequencySweep Take() {
     if (sweeps_.empty()) return {};
@@ -53,11 +67,20 @@ class MedianSweep {
   }
 
  private:
+  static constexpr std::size_t kMaxSweeps = 40;
+  int count_ = 0, every_ = 25;
   std::vector<std::pair<double, FrequencySweep>> sweeps_;
 };
 
-// One moment in this many gets a whole sweep: 60 complex solves each, and the median needs no more.
-constexpr int kSweepEvery = 25;
+// Hands a moment on and keeps it, with its matrices while the run has few.
+void Keep(Moment moment, const ObservationOptions& options, ObservationRun* run) {
+  if (options.on_moment) options.on_moment(moment);
+  if (static_cast<int>(run->moments.size()) >= options.whole_moments) moment.DropMatrices();
+  run->moments.push_back(std::move(moment));
+}
+
+// [1] a base's quaternion may be this far from unit length and still be a rotation that was rounded
+constexpr double kUnitTolerance = 1e-3;
 
 }  // namespace
 
@@ -70,7 +93,7 @@ ObservationRun ObservePose(ClosedLoop loop, const ObservationOptions& options) {
       observer.Observe(&loop.policy(), loop.data(), ContactMode::kDoubleSupport, loop.time());
   moment.tau = loop.tau();
   run.sweep = observer.Sweep(SweepGrid(run.timing.period));
-  run.moments.push_back(std::move(moment));
+  Keep(std::move(moment), options, &run);
   return run;
 }
 
@@ -101,8 +124,8 @@ ObservationRun ObserveRollout(ClosedLoop loop,
       Moment moment = observer.Observe(&loop.policy(), loop.data(), tracker.mode(), loop.time());
       moment.saturation = loop.saturation();
       moment.tau = loop.tau();
-      if (run.moments.size() % kSweepEvery == 0) median.Consider(moment, observer, grid);
-      run.moments.push_back(std::move(moment));
+      median.Consider(moment, observer, grid);
+      Keep(std::move(moment), options, &run);
     }
     run.end = loop.Advance();
     if (run.end != LoopStatus::kRunning) break;
@@ -129,6 +152,22 @@ ObservationRun ObserveStates(ClosedLoop loop,
                                   qvel.size() / model->nv));
   }
   if (rows == 0) throw ConfigError(npz_path + ": holds no states");
+  for (int i = 0; i < rows; ++i) {
+    const double* base =
+        &qpos[static_cast<std::size_t>(i) * model->nq + loop.robot().base_qpos_address()];
+    const double length = std::hypot(std::hypot(base[3], base[4]), std::hypot(base[5], base[6]));
+    if (std::abs(length - 1) <= kUnitTolerance) continue;
+    throw ConfigError(
+        fmt::format("{}: qpos[{}]: the base's quaternion ({:g}, {:g}, {:g}, {:g}) has length {:g}; "
+                    "an orientation has length 1",
+                    npz_path,
+                    i,
+                    base[3],
+                    base[4],
+                    base[5],
+                    base[6],
+                    length));
+  }
   ObservationRun run = Begin(&loop, options, fmt::format("{} states from {}", rows, npz_path));
   MomentObserver observer(loop.robot(), run.servo, run.timing, options);
   ContactModeTracker tracker = MakeContactTracker(loop.robot());
@@ -145,8 +184,8 @@ ObservationRun ObserveStates(ClosedLoop loop,
     Moment moment =
         observer.Observe(&loop.policy(), loop.data(), tracker.mode(), i * loop.period());
     moment.tau = loop.tau();
-    if (i % kSweepEvery == 0) median.Consider(moment, observer, grid);
-    run.moments.push_back(std::move(moment));
+    median.Consider(moment, observer, grid);
+    Keep(std::move(moment), options, &run);
     loop.HoldTarget();
     if (progress) progress((i + 1.0) / rows);
   }

@@ -8,6 +8,9 @@
 
 #include "silc/base/error.h"
 #include "silc/npz/npz.h"
+#include "silc/observe/report_text.h"
+#include "silc/observe/shake.h"
+#include "silc/observe/summary.h"
 #include "silc/observe/test_robot.h"
 
 namespace silc {
@@ -32,7 +35,7 @@ TEST_F(Run, AConstantPolicyIsPdAlone) {
   const ObservationRun run =
       ObservePose(MakeLoop(robot_, MakeConstantPolicy(robot_, 0)), Options());
   ASSERT_EQ(run.moments.size(), 1u);
-  const StiffnessReading& reading = run.moments[0].reading;
+  const MomentReading& reading = run.moments[0].reading;
   const JointMatrix Kp = run.servo.kp.asDiagonal();
   EXPECT_TRUE(reading.K_1.isApprox(Kp, 1e-12));
   EXPECT_TRUE(reading.K_s.isApprox(Kp, 1e-12));
@@ -138,6 +141,114 @@ TEST_F(Run, StatesThatDoNotFitAreRefused) {
   EXPECT_NE(message({{"qvel", {1, model->nv}, zeros(1, model->nv)}}).find("qpos"),
             std::string::npos);
   std::filesystem::remove(path);
+}
+
+// An answer with an infinite slope, the root of |q| at q = 0: the moment is not judged, the run
+// goes on, and nothing of it is fatal.
+TEST(ObserveRun, AMomentWithoutDerivativesIsNotJudged) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const StandPolicy stand = DesignStandPolicy(robot);
+  GraphBuilder builder;
+  const int width = stand.network.inputs, joints = stand.network.outputs();
+  const ValueId x = builder.AddInput("obs", {1, width});
+  // 0.001 √|x| of the first inputs, one per joint
+  const ValueId some = builder.AddSlice("slice", x, {0, 0}, {1, 1}, {1, joints});
+  const ValueId away = builder.AddBinary(Op::kSub, "zero", some, some);
+  const ValueId root = builder.AddUnary(Op::kSqrt, "root", away);
+  builder.AddOutput("actions", root);
+  const Policy policy(std::make_shared<const Graph>(builder.Finish()),
+                      stand.layout,
+                      {robot.spec().joints, robot.spec().StandingPose().q});
+  ObservationOptions options;
+  options.budget = ReadBudget("compliance");
+  const ObservationRun run = ObservePose(MakeLoop(robot, policy), options);
+  ASSERT_EQ(run.moments.size(), 1u);
+  EXPECT_EQ(run.moments[0].reading.static_status, StiffnessStatus::kNotFinite);
+  EXPECT_EQ(run.moments[0].reading.one_step_status, StiffnessStatus::kNotFinite);
+  EXPECT_EQ(Summarize(run).modes.back().judged, 0);
+
+  ShakeOptions shake;
+  shake.forces = {2};
+  shake.settle = 0.02;
+  const ShakeResult result = Shake(MakeLoop(robot, policy), shake);
+  for (const ShakePrediction& prediction : result.predictions) {
+    if (prediction.name != "PD alone") {
+      EXPECT_EQ(prediction.status, StiffnessStatus::kNotFinite) << prediction.name;
+    }
+  }
+}
+
+// Files get every moment whole; what stays behind is what the summary needs.
+TEST(ObserveRun, LongRunsDoNotKeepTheirMatrices) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const ClosedLoop loop = MakeLoop(robot, MakeStandPolicy(robot));
+  ObservationOptions options;
+  options.budget = ReadBudget("compliance");
+  const ObservationRun whole = ObserveRollout(loop, 0.2, 0, options);
+  int given = 0;
+  options.whole_moments = 3;
+  options.on_moment = [&](const Moment& moment) {
+    EXPECT_EQ(moment.reading.K_s.rows(), robot.num_joints());
+    EXPECT_TRUE(moment.reading.K_s == whole.moments[given].reading.K_s);
+    EXPECT_GT(moment.observation.size(), 0);
+    ++given;
+  };
+  const ObservationRun run = ObserveRollout(loop, 0.2, 0, options);
+  EXPECT_EQ(given, 10);
+  ASSERT_EQ(run.moments.size(), 10u);
+  EXPECT_EQ(run.moments[2].reading.K_s.rows(), robot.num_joints());
+  EXPECT_EQ(run.moments[3].reading.K_s.size(), 0);
+  const RunSummary a = Summarize(run), b = Summarize(whole);
+  EXPECT_EQ(a.joints[5].quasi_static, b.joints[5].quasi_static);
+  EXPECT_EQ(a.modes.back().sigma_median, b.modes.back().sigma_median);
+}
+
+// What is in the JSON is enough to build the moment again: state in, observation and action out.
+TEST(ObserveRun, AMomentCarriesItsState) {
+  const RobotModel robot = RobotModel::Load("g1");
+  ClosedLoop loop = MakeLoop(robot, MakeStandPolicy(robot));
+  ObservationOptions options;
+  options.budget = ReadBudget("compliance");
+  const Moment moment = ObserveRollout(loop, 0.1, 0.3, options).moments.back();
+  std::vector<double> qpos(loop.data()->qpos, loop.data()->qpos + robot.model()->nq);
+  std::vector<double> qvel(robot.model()->nv, 0.0);
+  const int p = robot.base_qpos_address(), v = robot.base_dof_address();
+  for (int k = 0; k < 3; ++k) {
+    qpos[p + k] = moment.p_WB[k];
+    qvel[v + k] = moment.v_WB[k];
+    qvel[v + 3 + k] = moment.w_WB_B[k];
+  }
+  for (int k = 0; k < 4; ++k) qpos[p + 3 + k] = moment.quat_wxyz[k];
+  for (int i = 0; i < robot.num_joints(); ++i) {
+    qpos[robot.qpos_address()[i]] = moment.q[i];
+    qvel[robot.dof_address()[i]] = moment.qd[i];
+  }
+  loop.SetState(qpos, qvel);
+  ASSERT_EQ(loop.Decide(), LoopStatus::kRunning);
+  EXPECT_TRUE(loop.policy().observation().isApprox(moment.observation, 1e-6f));
+  EXPECT_TRUE(loop.policy().raw_action().isApprox(moment.action, 1e-6));
+}
+
+// A joint's own damping is felt as the servo's is; friction loss is told beside it.
+TEST_F(Run, TheModelsOwnDampingIsInWhatIsPrinted) {
+  LoadOptions load;
+  load.extend = [](mjSpec* mjcf) {
+    mjsJoint* knee = mjs_asJoint(mjs_findElement(mjcf, mjOBJ_JOINT, "left_knee_joint"));
+    knee->damping[0] = 0.7;
+    knee->frictionloss = 0.3;
+  };
+  const RobotModel rough = RobotModel::Load("g1", load);
+  ObservationRun run = ObservePose(MakeLoop(rough, MakeConstantPolicy(rough, 0)), Options());
+  const int knee = rough.spec().Joint("left_knee_joint");
+  for (std::size_t k = 0; k < kDampingHz.size(); ++k) {
+    for (int i = 0; i < rough.num_joints(); ++i) {
+      EXPECT_NEAR(run.moments[0].damping[k][i], run.servo.kd[i] + (i == knee ? 0.7 : 0), 1e-9);
+    }
+  }
+  const std::string text = ObservationText(run, Summarize(run));
+  EXPECT_NE(text.find("friction loss"), std::string::npos) << text;
+  run = ObservePose(MakeLoop(robot_, MakeConstantPolicy(robot_, 0)), Options());
+  EXPECT_EQ(ObservationText(run, Summarize(run)).find("friction loss"), std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/shake.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "silc/base/check.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -48,10 +48,14 @@ struct Hold {
   LoopStatus end = LoopStatus::kRunning;
   Vector3d mean = Vector3d::Constant(kNan);  // [m] of the point over the window
   double sway = 0;                           // [m]
+  int mode_changes = 0;
 };
 
 // Ramp up, hold, average: from a copy of the settled loop.
-Hold PushAndHold(ClosedLoop loop, const Vector3d& f_W, const ShakeOptions& options) {
+Hold PushAndHold(ClosedLoop loop,
+                 ContactModeTracker tracker,
+                 const Vector3d& f_W,
+                 const ShakeOptions& options) {
   const auto steps = [&](double seconds) {
     return static_cast<int>(std::lround(seconds / loop.period()));
   };
@@ -64,6 +68,9 @@ Hold PushAndHold(ClosedLoop loop, const Vector3d& f_W, const ShakeOptions& optio
     loop.SetPush({options.point, share * f_W});
     result.end = loop.Step();
     if (result.end != LoopStatus::kRunning) return result;
+    const ContactMode before = tracker.mode();
+    loop.TrackContacts(&tracker);
+    result.mode_changes += tracker.mode() != before;
     if (step >= total - window) {
       const Vector3d p = PointPosition(loop, options.point);
       sum += p;
@@ -93,7 +100,7 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
                                                                   : contact.com;
 
   PolicyJacobians jacobians;
-  SILC_CHECK(loop.policy().Jacobians(&jacobians) == PolicyStatus::kOk);
+  loop.policy().Jacobians(&jacobians);  // what is not finite in them is told by the statuses below
   result->loop = ActionLoop(n, static_cast<int>(std::max<std::size_t>(1, jacobians.J_a.size())))
                      .Exact(servo, jacobians, true);
 
@@ -169,9 +176,15 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
     ++done;
     if (progress) progress(static_cast<double>(done) / runs);
   };
-  const Hold still = PushAndHold(loop, Vector3d::Zero(), options);
+  const Hold still = PushAndHold(loop, tracker, Vector3d::Zero(), options);
   result.settled = still.end;
   result.sway = still.sway;
+  result.mode_changes = still.mode_changes;
+  result.watched = options.ramp + options.hold;
+  const mjModel* model = loop.robot().model();
+  for (const int dof : loop.robot().dof_address()) {
+    result.friction_loss = std::max(result.friction_loss, double(model->dof_frictionloss[dof]));
+  }
   report();
   if (still.end != LoopStatus::kRunning) return result;
 
@@ -181,7 +194,7 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
     for (int axis = 0; axis < 3; ++axis) {
       for (const int sign : {0, 1}) {
         const Vector3d f_W = (sign == 0 ? force : -force) * Vector3d::Unit(axis);
-        const Hold pushed = PushAndHold(loop, f_W, options);
+        const Hold pushed = PushAndHold(loop, tracker, f_W, options);
         (sign == 0 ? level.plus : level.minus).col(axis) = pushed.mean - still.mean;
         level.end[axis][sign] = pushed.end;
         report();

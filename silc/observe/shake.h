@@ -46,8 +46,11 @@ struct ShakeResult {
   std::string point;  // "left hand"
   LoopStatus settled = LoopStatus::kRunning;
   ContactMode mode = ContactMode::kDoubleSupport;
-  ActionLoopRadius loop;  // of the policy at the settled moment
-  double sway = 0;        // [m] largest movement of the point in the unpushed twin's window
+  ActionLoopRadius loop;     // of the policy at the settled moment
+  double sway = 0;           // [m] largest movement of the point in the unpushed twin's window
+  int mode_changes = 0;      // of contacts while the unpushed twin was watched: it steps
+  double watched = 0;        // [s] that long
+  double friction_loss = 0;  // [N·m] the largest of the model's joints
   std::vector<ShakeLevel> levels;
   /// PD alone, K₁, K_s, K_s with what gravity adds: from naive to complete.
   std::vector<ShakePrediction> predictions;

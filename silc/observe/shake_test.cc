@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "silc/observe/report_text.h"
 #include "silc/observe/test_robot.h"
 
 namespace silc {
@@ -41,6 +42,34 @@ TEST(Shake, TheModelPredictsWhatAPushMeasures) {
     const ShakePrediction one_step = Find(result, "one-step K₁");
     EXPECT_GT((one_step.C_x - measured).norm(), 0.1 * measured.norm()) << result.point;
   }
+}
+
+// A robot that steps on the spot is not the one stance the model speaks of: no ratios are printed.
+TEST(Shake, ARobotThatStepsIsNotHeldAgainstTheModel) {
+  ShakeResult result;
+  result.point = "left hand";
+  result.predictions = {{"one-step K₁", StiffnessStatus::kOk, {100, 100, 100}, {}}};
+  result.predictions[0].C_x.setIdentity();
+  ShakeLevel level;
+  level.force = 2;
+  level.plus = 0.01 * Eigen::Matrix3d::Identity();
+  level.minus = -level.plus;
+  for (auto& end : level.end) end.fill(LoopStatus::kRunning);
+  result.levels = {level};
+  EXPECT_NE(ShakeText(result).find("model / measured"), std::string::npos);
+  EXPECT_EQ(ShakeText(result).find("steps"), std::string::npos);
+  result.mode_changes = 6;
+  result.watched = 4.5;
+  EXPECT_EQ(ShakeText(result).find("model / measured"), std::string::npos);
+  EXPECT_NE(ShakeText(result).find("its contacts changed 6 times in 4.5 s"), std::string::npos);
+  // sway that hides the displacement is told
+  result.mode_changes = 0;
+  result.sway = 0.004;
+  EXPECT_NE(ShakeText(result).find("The sway is 0.4 times the smallest displacement"),
+            std::string::npos)
+      << ShakeText(result);
+  result.friction_loss = 1.5;
+  EXPECT_NE(ShakeText(result).find("friction loss of up to 1.5 N·m"), std::string::npos);
 }
 
 TEST(Shake, ARobotThatFallsIsNotMeasured) {

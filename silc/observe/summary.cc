@@ -23,6 +23,14 @@ std::vector<double> Collect(const std::vector<Moment>& moments,
   return values;
 }
 
+std::vector<double> Collect(const std::vector<const Moment*>& moments,
+                            const std::function<double(const Moment&)>& value) {
+  std::vector<double> values;
+  values.reserve(moments.size());
+  for (const Moment* moment : moments) values.push_back(value(*moment));
+  return values;
+}
+
 PointSummary SummarizePoint(const ObservationRun& run,
                             const std::string& name,
                             const std::optional<Eigen::Vector3d>& budget,
@@ -44,9 +52,9 @@ PointSummary SummarizePoint(const ObservationRun& run,
   return summary;
 }
 
-ModeSummary SummarizeMode(const std::vector<Moment>& moments, std::size_t total) {
+ModeSummary SummarizeMode(const std::vector<const Moment*>& moments, std::size_t total) {
   ModeSummary summary;
-  summary.mode = moments.front().mode;
+  summary.mode = moments.front()->mode;
   summary.moments = static_cast<int>(moments.size());
   summary.share = static_cast<double>(moments.size()) / static_cast<double>(total);
   const std::vector<double> sigma =
@@ -55,13 +63,13 @@ ModeSummary SummarizeMode(const std::vector<Moment>& moments, std::size_t total)
       Collect(moments, [](const Moment& m) { return m.reading.quasi_static.worst; });
   int violations = 0;
   double samples = 0, sample_violations = 0;
-  for (const Moment& moment : moments) {
-    if (moment.reading.quasi_static.status == StiffnessStatus::kOk) {
+  for (const Moment* moment : moments) {
+    if (moment->reading.quasi_static.status == StiffnessStatus::kOk) {
       ++summary.judged;
-      violations += moment.reading.quasi_static.sigma > 1;
+      violations += moment->reading.quasi_static.sigma > 1;
     }
-    samples += moment.random_directions.samples;
-    sample_violations += moment.random_directions.violations;
+    samples += moment->random_directions.samples;
+    sample_violations += moment->random_directions.violations;
   }
   summary.violations = summary.judged > 0 ? violations / static_cast<double>(summary.judged) : kNan;
   summary.form_violations = samples > 0 ? sample_violations / samples : kNan;
@@ -121,9 +129,9 @@ RunSummary Summarize(const ObservationRun& run) {
     joint.kp = run.servo.kp[i];
     joint.kd = run.servo.kd[i];
     joint.one_step =
-        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_1(i, i); }));
+        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_1_diag[i]; }));
     joint.quasi_static =
-        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_s(i, i); }));
+        Median(Collect(run.moments, [&](const Moment& m) { return m.reading.K_s_diag[i]; }));
     for (std::size_t k = 0; k < kDampingHz.size(); ++k) {
       joint.damping[k] =
           Median(Collect(run.moments, [&](const Moment& m) { return m.damping[k][i]; }));
@@ -144,12 +152,16 @@ RunSummary Summarize(const ObservationRun& run) {
         [hand](const Moment& m) -> const PointReading& { return m.reading.hand[hand]; }));
   }
 
-  std::map<ContactMode, std::vector<Moment>> by_mode;
-  for (const Moment& moment : run.moments) by_mode[moment.mode].push_back(moment);
+  std::map<ContactMode, std::vector<const Moment*>> by_mode;
+  std::vector<const Moment*> all;
+  for (const Moment& moment : run.moments) {
+    by_mode[moment.mode].push_back(&moment);
+    all.push_back(&moment);
+  }
   for (const auto& [mode, moments] : by_mode) {
     summary.modes.push_back(SummarizeMode(moments, run.moments.size()));
   }
-  if (by_mode.size() > 1) summary.modes.push_back(SummarizeMode(run.moments, run.moments.size()));
+  if (by_mode.size() > 1) summary.modes.push_back(SummarizeMode(all, run.moments.size()));
 
   const std::vector<double> radii =
       Collect(run.moments, [](const Moment& m) { return m.reading.loop.rho; });

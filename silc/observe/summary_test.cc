@@ -18,7 +18,7 @@ TEST(Quantile, InterpolatesAndLeavesOutWhatIsNoNumber) {
 Moment MakeMoment(ContactMode mode, double sigma) {
   Moment moment;
   moment.mode = mode;
-  moment.reading.K_1 = moment.reading.K_s = JointMatrix::Constant(1, 1, sigma * 10);
+  moment.reading.K_1_diag = moment.reading.K_s_diag = Eigen::VectorXd::Constant(1, sigma * 10);
   moment.reading.static_status = StiffnessStatus::kOk;
   moment.reading.quasi_static = {StiffnessStatus::kOk, sigma, sigma / 2};
   for (auto& damping : moment.damping) damping = Eigen::VectorXd::Constant(1, 3);

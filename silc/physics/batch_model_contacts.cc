@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <string>
 
-#include "silc/base/check.h"
+#include "silc/base/error.h"
 #include "silc/physics/batch_model_compiler.h"
 
 namespace silc {
@@ -302,6 +303,7 @@ void BatchModelCompiler::AddPair(int g1, int g2, const PairParameters& parameter
 }
 
 void RemoveSelfCollision(mjModel* model) {
+  constexpr int kMaxStaticShapes = 31;  // a bit each
   mjModel& m = *model;
   // every static geom gets a bit of its own, and moving geoms answer to the bits they answered to
   // before
@@ -310,7 +312,11 @@ void RemoveSelfCollision(mjModel* model) {
   const auto moves = [&](int g) { return m.body_weldid[m.geom_bodyid[g]] != 0; };
   for (int s = 0; s < m.ngeom; ++s) {
     if (moves(s) || (m.geom_contype[s] == 0 && m.geom_conaffinity[s] == 0)) continue;
-    SILC_CHECK(next < 31);
+    if (next >= kMaxStaticShapes) {
+      throw ConfigError("the model has more than " + std::to_string(kMaxStaticShapes) +
+                        " static shapes that can be touched\n  Make some of them visual (contype "
+                        "and conaffinity 0), or join them.");
+    }
     const int bit = 1 << next++;
     for (int g = 0; g < m.ngeom; ++g) {
       if (moves(g) && ((m.geom_contype[s] & m.geom_conaffinity[g]) ||

@@ -68,6 +68,7 @@ struct GraphBuilder::Impl {
   GraphLimits limits;
   Graph graph;
   std::int64_t total_elements = 0;
+  std::int64_t active_elements = 0;
   std::int64_t total_work = 0;
 
   [[noreturn]] static void Fail(const std::string& name, const std::string& what) {
@@ -99,6 +100,14 @@ struct GraphBuilder::Impl {
     total_elements += count;
   }
 
+  // Derivatives keep many directions of what depends on the input.
+  void AdmitActive(const std::string& what, std::int64_t count) {
+    active_elements += count;
+    if (active_elements <= limits.max_active_elements) return;
+    throw ConfigError(what + ": what depends on the input is together larger than " +
+                      std::to_string(limits.max_active_elements) + " elements");
+  }
+
   ValueId NewValue(std::string name, Shape new_shape) {
     GraphValue value;
     value.name = std::move(name);
@@ -123,6 +132,7 @@ struct GraphBuilder::Impl {
 
     bool constant = true;
     for (const ValueId id : node.inputs) constant = constant && graph.value(id).is_constant;
+    if (!constant) AdmitActive(what, count);
     node.output = NewValue(node.name, std::move(out_shape));
     if (!constant) {
       graph.nodes_.push_back(std::move(node));
@@ -179,6 +189,7 @@ const std::vector<float>& GraphBuilder::data(ValueId id) const {
 
 ValueId GraphBuilder::AddInput(const std::string& name, Shape input_shape) {
   impl_->Admit("input '" + name + "'", input_shape);
+  impl_->AdmitActive("input '" + name + "'", NumElements(input_shape));
   const ValueId id = impl_->NewValue(name, std::move(input_shape));
   impl_->graph.values_[U(id)].is_input = true;
   impl_->graph.inputs_.push_back(id);

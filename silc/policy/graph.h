@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "silc/base/limits.h"
+
 namespace silc {
 
 /// Sizes of a tensor, outermost first. A scalar has none.
@@ -23,10 +25,11 @@ bool BroadcastShapes(const Shape& a, const Shape& b, Shape* result);
 /// this is broken or hostile.
 struct GraphLimits {
   std::int64_t max_rank = 8;
-  std::int64_t max_nodes = 20'000;
-  std::int64_t max_elements = std::int64_t{1} << 24;        ///< per tensor
-  std::int64_t max_total_elements = std::int64_t{1} << 26;  ///< over all tensors
-  std::int64_t max_work = std::int64_t{1} << 33;            ///< multiply-adds of one evaluation
+  std::int64_t max_nodes = kMaxGraphNodes;
+  std::int64_t max_elements = kMaxTensorElements;         ///< per tensor
+  std::int64_t max_total_elements = kMaxGraphElements;    ///< over all tensors
+  std::int64_t max_active_elements = kMaxActiveElements;  ///< of tensors that depend on an input
+  std::int64_t max_work = kMaxGraphWork;                  ///< multiply-adds of one evaluation
 };
 
 /// The operations a graph is made of. Everything that only moves numbers (Slice, Split, Gather,

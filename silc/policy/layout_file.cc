@@ -164,7 +164,11 @@ LayoutFile ParseLayout(const YamlNode& node) {
     clock.Keys({"period", "offsets", "standing_phase"}, {"standing_speed"});
     layout.clock.period = clock["period"].AsDoubleIn(1e-3, 1e3);
     layout.clock.offsets = clock["offsets"].AsDoubles();
-    layout.clock.standing_phase = clock["standing_phase"].AsDouble();
+    if (clock["standing_phase"].AsString() == "zero") {
+      layout.clock.standing_zero = true;
+    } else {
+      layout.clock.standing_phase = clock["standing_phase"].AsDouble();
+    }
     if (clock.Has("standing_speed"))
       layout.clock.standing_speed = clock["standing_speed"].AsDoubleIn(0, 10);
   }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 
 namespace silc {
@@ -28,7 +29,8 @@ void CheckPerJoint(const std::string& place,
                    const std::vector<double>& values,
                    std::size_t joints,
                    bool may_be_empty,
-                   double low) {
+                   double low,
+                   double high) {
   if (values.empty() && may_be_empty) return;
   if (values.size() != joints) {
     Fail(place,
@@ -36,10 +38,10 @@ void CheckPerJoint(const std::string& place,
          std::to_string(values.size()) + " numbers for " + std::to_string(joints) + " joints");
   }
   for (const double value : values) {
-    if (!std::isfinite(value) || value < low) {
-      Fail(place,
-           key,
-           std::to_string(value) + " must be finite" + (low == 0 ? " and not negative" : ""));
+    if (!(value >= low && value <= high)) {
+      std::ostringstream text;
+      text << value << " is outside [" << low << ", " << high << "]";
+      Fail(place, key, text.str());
     }
   }
 }
@@ -151,10 +153,10 @@ void ObservationLayout::Validate(const std::string& place) const {
   }
   if (joints.empty()) Fail(place, "joints", "none given");
   CheckNames(place, "joints", joints, nullptr);
-  CheckPerJoint(place, "default_pose", default_pose, joints.size(), false, -1e9);
-  CheckPerJoint(place, "kp", kp, joints.size(), true, 0);
-  CheckPerJoint(place, "kd", kd, joints.size(), true, 0);
-  CheckPerJoint(place, "effort_limit", effort_limit, joints.size(), true, 0);
+  CheckPerJoint(place, "default_pose", default_pose, joints.size(), false, -kMaxAngle, kMaxAngle);
+  CheckPerJoint(place, "kp", kp, joints.size(), true, kMinKp, kMaxKp);
+  CheckPerJoint(place, "kd", kd, joints.size(), true, 0, kMaxKd);
+  CheckPerJoint(place, "effort_limit", effort_limit, joints.size(), true, kMinEffort, kMaxEffort);
   if (kp.empty() != kd.empty()) Fail(place, "kp, kd", "give both or none");
   if (history < 1 || history > 1000)
     Fail(place, "history", std::to_string(history) + " must be in [1, 1000]");

@@ -51,6 +51,7 @@ struct GaitClock {
   double period = 0;             // [s]; 0: no clock
   std::vector<double> offsets;   // [rad] phase of each foot at the start
   double standing_phase = 0;     // [rad] of every foot while standing
+  bool standing_zero = false;    // while standing sin = cos = 0 instead, which no phase has
   double standing_speed = 0.01;  // [m/s, rad/s] commands below this mean standing
 };
 
@@ -75,7 +76,7 @@ struct ObservationLayout {
   std::vector<double> default_pose;    // [rad] per joint
   std::vector<double> kp;              // [N·m/rad] the policy was trained with; empty: the robot's
   std::vector<double> kd;              // [N·m·s/rad]
-  std::vector<double> effort_limit;    // [N·m]; empty: the robot's
+  std::vector<double> effort_limit;    // [N·m] where it is below the robot's; empty: the robot's
   std::vector<ObservationTerm> terms;  // in the order of the input
   int history = 1;                     // frames
   FrameOrder order = FrameOrder::kFrameMajor;

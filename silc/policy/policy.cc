@@ -131,8 +131,10 @@ void Policy::Impl::MapRobot() {
   default_pose = robot.default_pose;
   if (!layout.kp.empty())
     kp = kd = Eigen::VectorXd::Constant(nv, std::numeric_limits<double>::quiet_NaN());
+  effort_limit = Eigen::VectorXd::Constant(nv, std::numeric_limits<double>::infinity());
   for (std::size_t i = 0; i < joint.size(); ++i) {
     default_pose[joint[i]] = layout.default_pose[i];
+    if (!layout.effort_limit.empty()) effort_limit[joint[i]] = layout.effort_limit[i];
     if (layout.kp.empty()) continue;
     kp[joint[i]] = layout.kp[i];
     kd[joint[i]] = layout.kd[i];
@@ -216,6 +218,7 @@ const std::vector<bool>& Policy::commanded() const { return impl_->commanded; }
 const std::vector<bool>& Policy::residual() const { return impl_->residual; }
 const Eigen::VectorXd& Policy::kp() const { return impl_->kp; }
 const Eigen::VectorXd& Policy::kd() const { return impl_->kd; }
+const Eigen::VectorXd& Policy::effort_limit() const { return impl_->effort_limit; }
 const Eigen::VectorXf& Policy::observation() const { return impl_->observation; }
 const Eigen::VectorXd& Policy::phase() const { return impl_->phase; }
 

@@ -81,9 +81,12 @@ class Policy {
   const Eigen::VectorXd& default_pose() const;  ///< the policy's, robot's for other joints [rad]
   const std::vector<bool>& commanded() const;   ///< robot's order
   const std::vector<bool>& residual() const;    ///< adds to the reference; robot's order
-  /// kp, kd the policy was trained with, robot's order; empty when the layout does not say.
-  const Eigen::VectorXd& kp() const;           ///< [N·m/rad]
-  const Eigen::VectorXd& kd() const;           ///< [N·m·s/rad]
+  /// kp, kd the policy was trained with, robot's order; empty when the layout does not say, NaN for
+  /// joints it does not name: those are the robot's to hold.
+  const Eigen::VectorXd& kp() const;  ///< [N·m/rad]
+  const Eigen::VectorXd& kd() const;  ///< [N·m·s/rad]
+  /// What the layout lets act on each joint, robot's order; infinite where it does not say. [N·m]
+  const Eigen::VectorXd& effort_limit() const;
   const Eigen::VectorXf& observation() const;  ///< what the network last saw
   const Eigen::VectorXd& phase() const;  ///< gait phase last observed [rad], per foot; may be empty
 

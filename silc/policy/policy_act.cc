@@ -79,8 +79,9 @@ void Policy::Impl::Gather(const ObservationInput& in) {
   put_one(TermSource::kCommandWalk, in.command.walk);
   put(TermSource::kCommandWaist, in.command.waist);
   for (Eigen::Index i = 0; i < phase.size(); ++i) {
-    values[table.sources.At(TermSource::kPhaseSin) + i] = std::sin(phase[i]);
-    values[table.sources.At(TermSource::kPhaseCos) + i] = std::cos(phase[i]);
+    const bool hidden = standing && layout.clock.standing_zero;
+    values[table.sources.At(TermSource::kPhaseSin) + i] = hidden ? 0 : std::sin(phase[i]);
+    values[table.sources.At(TermSource::kPhaseCos) + i] = hidden ? 0 : std::cos(phase[i]);
   }
 }
 

@@ -53,7 +53,7 @@ struct Policy::Impl {
   std::vector<char> action_residual;
   Eigen::VectorXd action_scale;  // robot's order
   Eigen::VectorXd default_pose;
-  Eigen::VectorXd kp, kd;
+  Eigen::VectorXd kp, kd, effort_limit;
   std::vector<bool> commanded, residual;
   bool needs_tau = false, needs_ref = false, observes_walk = false;
 

@@ -235,6 +235,7 @@ std::string SilcBlock(const ObservationLayout& layout) {
                   {"offsets", layout.clock.offsets},
                   {"standing_phase", layout.clock.standing_phase},
                   {"standing_speed", layout.clock.standing_speed}};
+    if (layout.clock.standing_zero) j["clock"]["standing_zero"] = true;
   }
   if (!layout.input.empty()) j["input"] = layout.input;
   if (!layout.output.empty()) j["output"] = layout.output;
@@ -320,6 +321,7 @@ ObservationLayout LayoutFromSilcBlock(const Metadata& metadata, const std::strin
     layout.clock.offsets = clock.Numbers("offsets");
     layout.clock.standing_phase = clock.Number("standing_phase");
     layout.clock.standing_speed = clock.Number("standing_speed");
+    if (clock.Has("standing_zero")) layout.clock.standing_zero = clock.Bool("standing_zero");
     clock.Done();
   }
   if (object.Has("input")) layout.input = object.String("input");
@@ -354,17 +356,25 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
   per_joint("joint_damping", layout.kd.size());
   if (layout.action.scale.size() != 1) per_joint("action_scale", layout.action.scale.size());
 
-  const std::vector<std::string> names = Split(Value(metadata, "observation_names", place), ',');
-  const std::vector<std::string> scales =
-      Split(Value(metadata, "observation_terms_scale", place), ',');
-  const std::vector<std::string> clips =
-      Split(Value(metadata, "observation_terms_clip", place), ',');
-  const std::vector<double> histories =
-      Numbers(metadata, "observation_terms_history_length", place);
-  const std::vector<double> flattened =
-      Numbers(metadata, "observation_terms_flatten_history_dim", place);
+  // which terms there are, and how each is made; what an export leaves out is the layout's word
+  std::vector<std::string> known;
+  for (const ObservationTerm& term : vocabulary.terms) known.push_back(term.name);
+  const bool named = metadata.contains("observation_names");
+  const std::vector<std::string> names =
+      named ? Split(Value(metadata, "observation_names", place), ',') : known;
+  const auto strings = [&](const char* key) {
+    return metadata.contains(key) ? Split(Value(metadata, key, place), ',')
+                                  : std::vector<std::string>();
+  };
+  const auto numbers = [&](const char* key) {
+    return metadata.contains(key) ? Numbers(metadata, key, place) : std::vector<double>();
+  };
+  const std::vector<std::string> scales = strings("observation_terms_scale");
+  const std::vector<std::string> clips = strings("observation_terms_clip");
+  const std::vector<double> histories = numbers("observation_terms_history_length");
+  const std::vector<double> flattened = numbers("observation_terms_flatten_history_dim");
   const auto per_term = [&](const char* key, std::size_t count) {
-    if (count != names.size()) {
+    if (count != names.size() && metadata.contains(key)) {
       Fail(place,
            key,
            std::to_string(count) + " entries for " + std::to_string(names.size()) +
@@ -376,8 +386,6 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
   per_term("observation_terms_history_length", histories.size());
   per_term("observation_terms_flatten_history_dim", flattened.size());
 
-  std::vector<std::string> known;
-  for (const ObservationTerm& term : vocabulary.terms) known.push_back(term.name);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto at = std::find(known.begin(), known.end(), names[i]);
     if (at == known.end()) {
@@ -395,30 +403,38 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
         Fail(place, "command_names", "'" + command + "' is not a single velocity command (twist)");
       }
     }
-    term.scale.clear();
-    for (const std::string& part : Split(scales[i], ';')) {
-      term.scale.push_back(Number(part, place, "observation_terms_scale"));
+    if (!scales.empty()) {
+      term.scale.clear();
+      for (const std::string& part : Split(scales[i], ';')) {
+        term.scale.push_back(Number(part, place, "observation_terms_scale"));
+      }
     }
-    const std::vector<std::string> clip = Split(clips[i], ';');
-    if (clip.size() != 2)
-      Fail(place, "observation_terms_clip", "'" + clips[i] + "' is not 'low;high'");
-    const double low = Number(clip[0], place, "observation_terms_clip");
-    const double high = Number(clip[1], place, "observation_terms_clip");
-    if (low != -high || !(high > 0)) {
-      Fail(place,
-           "observation_terms_clip",
-           "'" + clips[i] + "' is not symmetric about zero, which is not supported");
+    if (!clips.empty()) {
+      const std::vector<std::string> clip = Split(clips[i], ';');
+      if (clip.size() != 2)
+        Fail(place, "observation_terms_clip", "'" + clips[i] + "' is not 'low;high'");
+      const double low = Number(clip[0], place, "observation_terms_clip");
+      const double high = Number(clip[1], place, "observation_terms_clip");
+      if (low != -high || !(high > 0)) {
+        Fail(place,
+             "observation_terms_clip",
+             "'" + clips[i] + "' is not symmetric about zero, which is not supported");
+      }
+      // mjlab clips before it scales
+      term.clip_input = high;
     }
-    // mjlab clips before it scales
-    term.clip_input = high;
-    if (histories[i] < 0 || histories[i] > 1000 || histories[i] != std::floor(histories[i])) {
-      Fail(place,
-           "observation_terms_history_length",
-           ShortestNumber(histories[i]) + " is no history length");
+    if (!histories.empty()) {
+      if (!(histories[i] >= 0 && histories[i] <= 1000) ||
+          histories[i] != std::floor(histories[i])) {
+        Fail(place,
+             "observation_terms_history_length",
+             ShortestNumber(histories[i]) + " is no history length");
+      }
+      term.history = static_cast<int>(histories[i]);
     }
     // 0 and 1 both mean the present alone
-    term.history = std::max(1, static_cast<int>(histories[i]));
-    if (term.history > 1 && flattened[i] == 0) {
+    term.history = std::max(1, term.history);
+    if (term.history > 1 && !flattened.empty() && flattened[i] == 0) {
       Fail(place,
            "observation_terms_flatten_history_dim",
            "term '" + names[i] + "' keeps its history as an axis, which is not supported");
@@ -499,6 +515,17 @@ ObservationLayout ChooseLayout(const Metadata& metadata,
       throw ConfigError(
           place + ": the file does not say what it observes (no 'silc' block, no mjlab keys)\n" +
           "  Name its layout: --layout falcon, holosoma or a YAML file (docs/policies.md).");
+    }
+    for (const char* key : {"observation_terms_scale",
+                            "observation_terms_clip",
+                            "observation_terms_history_length",
+                            "observation_terms_flatten_history_dim"}) {
+      if (metadata.contains(key)) continue;
+      throw ConfigError(place + ": has mjlab's joints, gains, pose and action scale, but no '" +
+                        key +
+                        "': it does not say how its terms are made\n  Give the terms in a layout "
+                        "with 'from_metadata: mjlab' (docs/policies.md), or --layout mjlab if they "
+                        "are plain: no scale, no clip, no history.");
     }
     name = "mjlab";
   }

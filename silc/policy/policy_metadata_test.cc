@@ -74,7 +74,7 @@ void ExpectMentions(const std::string& error, const std::vector<std::string>& pa
 
 TEST(PolicyMetadata, WhatMjlabDoesNotSayIsNotGuessed) {
   for (const auto& [key, value] : Mjlab()) {
-    if (key == "run_path") continue;
+    if (key == "run_path" || key.starts_with("observation_")) continue;
     ExpectMentions(MjlabError(key, nullptr),
                    {"p.onnx: metadata '" + key + "' is missing", "--layout"});
   }
@@ -96,6 +96,43 @@ TEST(PolicyMetadata, WhatMjlabDoesNotSayIsNotGuessed) {
                  {"'base_ang_vel' keeps its history as an axis"});
   ExpectMentions(MjlabError("observation_terms_history_length", "0,2.5,0,0,0,0,0"),
                  {"2.5 is no history length"});
+}
+
+// Older exports: joints, gains, pose and action scale are the file's, the terms somebody's who
+// knows them. Nobody's guess, unless he says so.
+TEST(PolicyMetadata, WithoutTermsOnlyTheTermsAreAskedFor) {
+  Metadata metadata = Mjlab();
+  for (const char* key : {"observation_terms_scale",
+                          "observation_terms_flatten_history_dim",
+                          "observation_terms_history_length",
+                          "observation_terms_clip"}) {
+    metadata.erase(key);
+  }
+  try {
+    ChooseLayout(metadata, "", kLayouts, "p.onnx");
+    FAIL() << "terms were guessed";
+  } catch (const ConfigError& error) {
+    ExpectMentions(error.what(),
+                   {"p.onnx: has mjlab's joints, gains, pose and action scale",
+                    "'observation_terms_scale'",
+                    "from_metadata: mjlab"});
+  }
+  const ObservationLayout plain = ChooseLayout(metadata, "mjlab", kLayouts, "p.onnx");
+  EXPECT_EQ(plain.kp, (std::vector<double>{40.179, 99.098}));
+  EXPECT_EQ(plain.default_pose, (std::vector<double>{-0.312, 0.669}));
+  EXPECT_EQ(plain.action.scale, (std::vector<double>{0.548, 0.351}));
+  EXPECT_EQ(ObservationWidth(plain), 3 + 3 + 3 + 2 + 2 + 2 + 3);
+
+  // a layout of one's own: its terms as they stand, in its order where the file names none
+  metadata.erase("observation_names");
+  ObservationLayout own = Vocabulary();
+  own.terms = {own.terms[4], own.terms[3]};
+  own.terms[0].scale = {0.05};
+  own.terms[1].history = 4;
+  const ObservationLayout read = LayoutFromMjlab(metadata, own, "p.onnx");
+  EXPECT_EQ(ObservationWidth(read), 2 + 4 * 2);
+  EXPECT_EQ(read.terms[0].scale, (std::vector<double>{0.05}));
+  EXPECT_EQ(read.kd, (std::vector<double>{2.558, 6.309}));
 }
 
 // Layouts written and read again: every field, every digit.
@@ -130,7 +167,7 @@ TEST(PolicyMetadata, TheSilcBlockBringsTheLayoutBack) {
   // numbers with all their digits
   for (double& x : three.default_pose) x = rng.Normal();
   for (double& x : three.kp) x = 100 * rng.Uniform();
-  three.effort_limit = {88, 1.0 / 3.0, 5e-300};
+  three.effort_limit = {88, 1.0 / 3.0, 7e-3};
   three.terms[1].clip = rng.Uniform();
   three.terms[1].clip_input = rng.Uniform();
   three.newest_first = true;

@@ -455,6 +455,53 @@ TEST(Policy, TheGaitClockRunsWhileWalkingAndStopsWhileStanding) {
   expect(0.3, 0.4);
 }
 
+// As some trainers do it: a standing robot is shown neither sine nor cosine.
+TEST(Policy, AStandingClockMayShowZeros) {
+  ObservationLayout layout = ThreeJointLayout();
+  layout.history = 1;
+  layout.clock.period = 0.5;
+  layout.clock.offsets = {0.3};
+  layout.clock.standing_zero = true;
+  ObservationTerm sine, cosine;
+  sine.name = "sin";
+  sine.source = TermSource::kPhaseSin;
+  cosine.name = "cos";
+  cosine.source = TermSource::kPhaseCos;
+  layout.terms = {sine, cosine, layout.terms[3]};
+  Policy policy(Network(25, 5), layout, Robot());
+  ObservationInput in;
+  in.q = in.qd = Eigen::Vector4d::Zero();
+  Eigen::VectorXd target;
+  ASSERT_EQ(policy.Act(in, &target), PolicyStatus::kOk);
+  EXPECT_EQ(policy.observation()[0], 0);
+  EXPECT_EQ(policy.observation()[1], 0);
+  in.command.lin_vel[0] = 0.5;
+  ASSERT_EQ(policy.Act(in, &target), PolicyStatus::kOk);
+  EXPECT_NEAR(policy.observation()[0], std::sin(0.3), 1e-6);
+  EXPECT_NEAR(policy.observation()[1], std::cos(0.3), 1e-6);
+}
+
+// Below a speed of 0 is nothing: such a clock never stops.
+TEST(Policy, AStandingSpeedOfZeroIsAClockThatNeverStops) {
+  ObservationLayout layout = ThreeJointLayout();
+  layout.history = 1;
+  layout.clock.period = 0.5;
+  layout.clock.offsets = {0};
+  layout.clock.standing_speed = 0;
+  ObservationTerm sine;
+  sine.name = "sin";
+  sine.source = TermSource::kPhaseSin;
+  layout.terms = {sine, layout.terms[3]};
+  Policy policy(Network(25, 4), layout, Robot());
+  ObservationInput in;
+  in.q = in.qd = Eigen::Vector4d::Zero();
+  Eigen::VectorXd target;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(policy.Act(in, &target), PolicyStatus::kOk);
+    EXPECT_NEAR(policy.observation()[0], std::sin(i * 2 * kPi * 0.02 / 0.5), 1e-6);
+  }
+}
+
 TEST(Policy, AJointTheObservationRepeatsAddsUp) {
   ObservationLayout layout = ThreeJointLayout();
   layout.history = 1;

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nearest.h"
+#include "silc/robot/mjcf_check.h"
 #include "silc/stiffness/types.h"
 
 namespace silc {
@@ -98,8 +100,8 @@ void MakeScene(const LoadOptions& options, mjSpec* mjcf) {
   for (mjsElement* e = mjs_firstElement(mjcf, mjOBJ_GEOM); e; e = mjs_nextElement(mjcf, e)) {
     mjsGeom* geom = mjs_asGeom(e);
     const bool in_world = IsWorldGeom(e);
-    if (in_world && geom->type == mjGEOM_PLANE) has_floor = true;
     if (geom->contype == 0 && geom->conaffinity == 0) continue;
+    if (in_world && geom->type == mjGEOM_PLANE) has_floor = true;
     bits |= geom->contype | geom->conaffinity;
     if (!options.self_collision) {
       // robot against robot: 0 & 1; robot against world: 1 & 1
@@ -163,6 +165,7 @@ void MakeScene(const LoadOptions& options, mjSpec* mjcf) {
 MjModelPtr Compile(const RobotSpec& spec, mjSpec* mjcf) {
   MjModelPtr model(mj_compile(mjcf, nullptr));
   if (!model) throw ConfigError(spec.model_file + ": " + mjs_getError(mjcf));
+  CheckModel(*model, spec.model_file);
   return model;
 }
 
@@ -288,6 +291,7 @@ RobotModel RobotModel::FromSpec(RobotSpec spec, const LoadOptions& options) {
     throw ConfigError(spec.file + ": model: there is no file " + spec.model_file);
   }
 
+  CheckMjcfFile(spec.model_file);
   char error[1024] = "";
   MjSpecPtr mjcf(mj_parseXML(spec.model_file.c_str(), nullptr, error, sizeof(error)));
   if (!mjcf) throw ConfigError(spec.model_file + ": " + error);
@@ -388,7 +392,7 @@ void RobotModel::ResolveNames(bool extended) {
 
 MjDataPtr RobotModel::MakeData() const {
   MjDataPtr data(mj_makeData(model_.get()));
-  SILC_CHECK(data != nullptr);
+  if (data == nullptr) throw std::bad_alloc();
   return data;
 }
 

@@ -9,6 +9,7 @@
 
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
 
@@ -27,13 +28,22 @@ std::string Quoted(std::string_view text) {
 }
 
 // `pattern` with '*' for any run of characters, matched against the whole of `text`.
+// Each piece between stars is taken where it comes first, which leaves the most for those after it:
+// no trying again, so the work is at most the product of the two lengths.
 bool Matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern.front() == '*') {
-    return Matches(pattern.substr(1), text) || (!text.empty() && Matches(pattern, text.substr(1)));
+  const std::size_t first = pattern.find('*');
+  if (first == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, first))) return false;
+  text.remove_prefix(first);
+  pattern.remove_prefix(first + 1);
+  for (std::size_t star; (star = pattern.find('*')) != std::string_view::npos;) {
+    const std::string_view piece = pattern.substr(0, star);
+    const std::size_t at = text.find(piece);
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + piece.size());
+    pattern.remove_prefix(star + 1);
   }
-  return !text.empty() && pattern.front() == text.front() &&
-         Matches(pattern.substr(1), text.substr(1));
+  return text.ends_with(pattern);
 }
 
 // The joints a name, a group or a pattern stands for, in robot order. `where` complains in its
@@ -254,8 +264,8 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
     const YamlNode node = root["gains"][name];
     node.Keys({"kp", "kd", "action_scale"});
     spec.gains.push_back({name,
-                          ReadPerJoint(spec, node["kp"], 0, 1e5, false),
-                          ReadPerJoint(spec, node["kd"], 0, 1e4, false),
+                          ReadPerJoint(spec, node["kp"], kMinKp, kMaxKp, false),
+                          ReadPerJoint(spec, node["kd"], 0, kMaxKd, false),
                           ReadPerJoint(spec, node["action_scale"], 0, 100, false)});
   }
   spec.default_gains = root["default_gains"].AsChoice(NamesOf(spec.gains));
@@ -265,7 +275,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
     node.Keys({"base_height", "joints"});
     spec.poses.push_back({name,
                           node["base_height"].AsDoubleIn(0, 10),
-                          ReadPerJoint(spec, node["joints"], -10, 10, true)});
+                          ReadPerJoint(spec, node["joints"], -kMaxAngle, kMaxAngle, true)});
   }
   spec.default_pose = root["default_pose"].AsChoice(NamesOf(spec.poses));
 

@@ -202,5 +202,26 @@ TEST_F(G1Spec, PosesAreMirrorSymmetric) {
   }
 }
 
+// Tried one start after the other, 24 stars against a name of 60 letters take years.
+TEST(RobotSpec, APatternOfManyStarsIsMatchedAtOnce) {
+  std::string yaml = kTinyBipedYaml, stars;
+  for (int k = 0; k < 24; ++k) stars += "*_";
+  const std::string from = "hips: [\"*_hip\"]", to = "hips: [\"" + stars + "*_hip\"]";
+  yaml.replace(yaml.find(from), from.size(), to);
+  EXPECT_NE(ErrorOf(yaml).find("matches no joint"), std::string::npos);
+  // long names of the pattern's letters are the worst case
+  std::string name;
+  for (int k = 0; k < 200; ++k) name += "_a";
+  for (std::size_t at = 0; (at = yaml.find("l_knee", at)) != std::string::npos;) {
+    yaml.replace(at, 6, name);
+    at += name.size();
+  }
+  EXPECT_NE(ErrorOf(yaml).find("matches no joint"), std::string::npos);
+  // and what stars mean has not changed
+  yaml = kTinyBipedYaml;
+  yaml.replace(yaml.find(from), from.size(), "hips: [\"*_**hi*\"]");
+  EXPECT_EQ(ParseRobotSpec(yaml, "r.yaml").Group("hips").joints, (std::vector<int>{2, 3}));
+}
+
 }  // namespace
 }  // namespace silc

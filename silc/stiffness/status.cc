@@ -8,9 +8,8 @@ const char* Describe(StiffnessStatus status) {
     case StiffnessStatus::kOk:
       return "ok";
     case StiffnessStatus::kNotFinite:
-      return "a NaN or an infinity in the input; look at the policy's weights and at the state it "
-             "was "
-             "given";
+      return "a NaN or an infinity: in the state, or in a slope of the policy (a square root has "
+             "none at zero)";
     case StiffnessStatus::kRankDeficientJacobian:
       return "the Jacobian has lost rank, so the task (or the other foot) cannot move in some "
              "direction: a "
@@ -25,9 +24,9 @@ const char* Describe(StiffnessStatus status) {
              "static "
              "stiffness does not exist";
     case StiffnessStatus::kUnstableActionLoop:
-      return "the policy's feedback of its previous actions is unstable (spectral radius 1 or "
-             "more), so no "
-             "static answer is ever reached";
+      return "with the joints held, the policy's feedback of its previous actions is unstable "
+             "(spectral radius 1 or more): its answer to a displacement that stays grows without "
+             "end. A robot that is free to move may rest all the same, and be measured";
     case StiffnessStatus::kSingularStiffness:
       return "the joint stiffness cannot be inverted on the allowed motions: some direction is "
              "free to move "

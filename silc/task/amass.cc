@@ -48,7 +48,7 @@ std::array<ArmDirections, 2> SmplArmDirections(const double* pose) {
 }
 
 ArmRetargeter::ArmRetargeter(const RobotModel& robot) : robot_(robot), data_(robot.MakeData()) {
-  SILC_CHECK(robot.num_joints() == kTaskJoints && robot.has_hands());
+  SILC_CHECK(robot.num_joints() == kTaskJoints && robot.has_hands());  // ReadMotion() has looked
   const mjModel& m = *robot.model();
   for (int s = 0; s < 2; ++s) {
     const int first = kLowerJoints + s * kArmJoints;

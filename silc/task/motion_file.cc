@@ -8,7 +8,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/nearest.h"
@@ -50,7 +49,15 @@ void AddAngle(
   clip->q.push_back(static_cast<float>(inside));
 }
 
-void CheckRobot(const RobotModel& robot) { SILC_CHECK(robot.num_joints() == kTaskJoints); }
+void CheckRobot(const RobotModel& robot) {
+  if (robot.num_joints() == kTaskJoints && robot.has_hands()) return;
+  throw ConfigError(fmt::format(
+      "{}: motions are for robots with the G1's {} joints and two hands; this one has {} joints{}",
+      robot.spec().file,
+      kTaskJoints,
+      robot.num_joints(),
+      robot.has_hands() ? "" : " and no hands"));
+}
 
 void CheckFrames(std::int64_t frames, const std::string& file) {
   if (frames >= 2 && frames <= kMaxMotionFrames) return;

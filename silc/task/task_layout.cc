@@ -89,6 +89,9 @@ void CheckTerms(const RobotSpec& robot, const ObservationLayout& layout) {
          "clock.offsets",
          fmt::format("{} phases, the task has {} feet", layout.clock.offsets.size(), kClockFeet));
   }
+  if (layout.clock.standing_zero) {
+    Fail(layout, "clock.standing_phase", "'zero' is not what the task shows; give a phase [rad]");
+  }
   bool walk = false;
   for (const ObservationTerm& term : layout.terms) {
     walk = walk || term.source == TermSource::kCommandWalk;

@@ -63,6 +63,8 @@ TEST_F(TaskLayoutTest, WhatTheTaskCannotTrainIsNamed) {
   expect("mine.yaml: clock.offsets: 3 phases, the task has 2 feet", [](auto* l) {
     l->clock.offsets = {0, 1, 2};
   });
+  expect("mine.yaml: clock.standing_phase: 'zero' is not what the task shows",
+         [](auto* l) { l->clock.standing_zero = true; });
   // the physics runs the robot's servo: a layout cannot change it
   expect("mine.yaml: kp: 150 for left_knee_joint, but ", [](auto* l) { l->kp[3] = 150; });
   expect("mine.yaml: kd: 7 for ", [](auto* l) { l->kd[3] = 7; });

@@ -333,11 +333,16 @@ std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& 
     const OnnxModel model = ReadOnnx(job.folder + "/policy.onnx");
     const auto network = RecogniseMlp(*model.graph, 0, 0);
     if (!network) throw RunError(job.folder + "/policy.onnx: is no plain MLP");
-    const std::string bytes = SerializeOnnx(*network,
-                                            model.graph->value(model.graph->inputs()[0]).name,
-                                            model.graph->output_names()[0],
-                                            model.metadata,
-                                            OnnxWeights::kHalf);
+    std::string bytes;
+    try {
+      bytes = SerializeOnnx(*network,
+                            model.graph->value(model.graph->inputs()[0]).name,
+                            model.graph->output_names()[0],
+                            model.metadata,
+                            OnnxWeights::kHalf);
+    } catch (const ConfigError& error) {
+      throw RunError(job.folder + "/policy.onnx: --collect: " + error.what());
+    }
     // figures somebody measured belong to the policy they were measured on
     std::string results =
         fmt::format("{}\n\nNot measured yet: `silc eval {} --policy {}`.\n",

@@ -61,7 +61,7 @@ std::string FindPreset(const std::string& task, const std::string& preset) {
 // the checkpoint a warm start names: a file, or the newest whole one of a run
 InputFile FindInit(const std::string& path) {
   if (fs::is_regular_file(path)) {
-    ParseBlobs(ReadFile(path), "--init " + path);
+    ReadCheckpoint(path, "--init " + path);
     return InputFile::Of(path);
   }
   if (!fs::is_directory(path)) {
@@ -166,7 +166,7 @@ std::string Indented(const std::string& text) {
 
 InputFile InputFile::Of(const std::string& path) {
   return {fs::absolute(path).lexically_normal().string(),
-          fmt::format("{:08x}", Crc32c(ReadFile(path)))};
+          fmt::format("{:08x}", Crc32c(ReadFile(path, kMaxCheckpointBytes)))};
 }
 
 void InputFile::Check(const std::string& way_out) const {

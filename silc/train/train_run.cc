@@ -13,8 +13,8 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "silc/base/crc32c.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/config/policy_budget.h"
@@ -59,17 +59,55 @@ class FolderLock {
   int file_;
 };
 
-// Lines of metrics.jsonl up to an iteration; a line torn by a crash is dropped with what follows.
-void TrimMetrics(const std::string& path, int iteration) {
-  if (!fs::exists(path)) return;
-  std::istringstream lines(ReadFile(path));
-  std::string kept, line;
-  while (std::getline(lines, line)) {
+// Of a line of metrics.jsonl; 0 where it does not say.
+int IterationOf(const nlohmann::json& line) {
+  const auto found = line.find("iteration");
+  return found != line.end() && found->is_number_integer() ? found->get<int>() : 0;
+}
+
+// Cuts metrics.jsonl behind an iteration; a line torn by a crash goes with what follows it. Where
+// the newest checkpoint could not be used, `newest` is its iteration and the whole file is kept as
+// metrics_until_NEWEST.jsonl.
+void TrimMetrics(const std::string& folder, int iteration, int newest) {
+  const std::string path = folder + "/metrics.jsonl";
+  std::ifstream lines(path, std::ios::binary);
+  if (!lines) return;
+  std::uintmax_t kept = 0;  // [byte]
+  for (std::string line; std::getline(lines, line) && !lines.eof(); kept += line.size() + 1) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || json.value("iteration", 0) > iteration) break;
-    kept += line + "\n";
+    if (!json.is_object() || IterationOf(json) > iteration) break;
   }
-  WriteFileAtomically(path, kept);
+  lines.close();
+  if (kept == fs::file_size(path)) return;
+  if (newest > iteration) {
+    fs::copy_file(path,
+                  fmt::format("{}/metrics_until_{:08}.jsonl", folder, newest),
+                  fs::copy_options::overwrite_existing);
+  }
+  fs::resize_file(path, kept);
+}
+
+// Checksums of every config.yaml that silc wrote into the folder, one a line. A run that somebody
+// edited would go on as a mixture that no settings describe.
+std::string ConfigChecksum(std::string_view yaml) { return fmt::format("{:08x}", Crc32c(yaml)); }
+
+void RequireOwnConfig(const std::string& folder) {
+  const std::string list = folder + "/config.crc32c";
+  if (!fs::exists(list)) return;  // a run of before the list
+  const std::string checksum = ConfigChecksum(ReadFile(folder + "/config.yaml"));
+  if (ReadFile(list).find(checksum + "\n") != std::string::npos) return;
+  throw ConfigError(
+      folder +
+      "/config.yaml: was edited since silc wrote it, and a run keeps its settings\n  Undo the "
+      "edit, or begin a new run with --preset " +
+      folder + "/config.yaml. What may change at a resume is given on the command line.");
+}
+
+// the list first: a process killed between the two leaves a config.yaml that is in it
+void RememberConfig(const std::string& folder, const std::string& yaml) {
+  const std::string list = folder + "/config.crc32c", line = ConfigChecksum(yaml) + "\n";
+  const std::string known = fs::exists(list) ? ReadFile(list) : "";
+  if (known.find(line) == std::string::npos) WriteFileAtomically(list, known + line);
 }
 
 // files a killed process was still writing
@@ -84,6 +122,31 @@ void RemoveLeftovers(const std::string& folder) {
   }
 }
 
+// A run without a usable checkpoint begins again only where there never was one: otherwise what is
+// left of it would be overwritten.
+void RequireFreshRun(const std::string& folder,
+                     const TrainConfig& config,
+                     const CheckpointFolder& checkpoints) {
+  if (config.init) {
+    throw RunError(folder + ": no whole checkpoint is left, and it had begun with " +
+                   config.init->path + "\n  Begin a new run with --init.");
+  }
+  if (!checkpoints.Empty()) {
+    throw RunError(folder +
+                   ": no checkpoint of it is whole; nothing was changed\n  Begin a new run, or put "
+                   "back a copy of the checkpoints.");
+  }
+  // metrics that went on beyond the first checkpoint say that there was one
+  const int last = IterationOf(LastMetrics(folder));
+  if (last > config.learn.checkpoint_every) {
+    throw RunError(fmt::format(
+        "{}: metrics.jsonl goes to iteration {}, yet there is no checkpoint; nothing was changed\n"
+        "  Put the checkpoints back, or begin a new run.",
+        folder,
+        last));
+  }
+}
+
 }  // namespace
 
 void ExportPolicy(const std::string& path,
@@ -93,7 +156,14 @@ void ExportPolicy(const std::string& path,
   TaskConfig task = config.task_config;
   const ObservationLayout layout =
       MakeTaskLayout(config.layout, RobotModel::Load(config.robot).spec(), &task).layout;
-  Metadata metadata = MetadataFor(layout, fs::path(path).parent_path().filename().string());
+  // what was trained, not where: a copy of the run in another folder writes the same bytes
+  const std::string run =
+      fmt::format("{}-{}{}-seed{}",
+                  fs::path(config.task).stem().string(),
+                  config.learn.penalty.method,
+                  IsBounded(config) ? "-" + fs::path(config.mode).stem().string() : "",
+                  config.learn.seed);
+  Metadata metadata = MetadataFor(layout, run);
   TrainingNotes notes;
   notes.task = config.task;
   notes.method = config.learn.penalty.method;
@@ -121,7 +191,7 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
   if (warm) {
     const std::string& path = config.init->path;
     config.init->Check("Name another run or checkpoint with --init.");
-    trainer.Init(ParseBlobs(ReadFile(path), path), path);
+    trainer.Init(ReadCheckpoint(path, path), path);
   }
 
   std::error_code error;
@@ -133,6 +203,12 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
     throw ConfigError(folder + ": holds a run already; silc train --resume " + folder +
                       " goes on with it");
   }
+  const auto say = [&](const std::string& text) {
+    if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
+  };
+  const auto write_policy = [&] {
+    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config, trainer.iteration());
+  };
   if (!known) {
     // before config.yaml, which makes the folder a run: it then goes on without the other's files
     if (warm) {
@@ -140,28 +216,23 @@ TrainOutcome RunTraining(const TrainRunOptions& options) {
           .Save(0, trainer.Save());
     }
     const std::string note = BudgetNote(config);
+    RememberConfig(folder, ToYaml(config));
     WriteRunFolder(
         folder, ToYaml(config), config.learn.seed, note.empty() ? "" : "note: |\n  " + note + "\n");
+    if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init->path));
   } else {
+    // nothing in the folder changes before the newest checkpoint has been looked at
+    RequireOwnConfig(folder);
+    const CheckpointFolder checkpoints(folder + "/checkpoints", config.learn.keep_checkpoints);
+    const int newest = checkpoints.NewestIteration();
+    const bool resumed = trainer.Resume(folder, say);
+    if (!resumed) RequireFreshRun(folder, config, checkpoints);
+    say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
+                : folder + ": no checkpoint yet; starts at the beginning");
+    RememberConfig(folder, ToYaml(config));
     WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
     RemoveLeftovers(folder);
-  }
-  const auto say = [&](const std::string& text) {
-    if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
-  };
-  const auto write_policy = [&] {
-    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config, trainer.iteration());
-  };
-  if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init->path));
-  if (options.resume) {
-    const bool resumed = trainer.Resume(folder, say);
-    if (!resumed && config.init) {
-      throw RunError(folder + ": no whole checkpoint is left, and it had begun with " +
-                     config.init->path + "\n  Begin a new run with --init.");
-    }
-    say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
-                : folder + ": no whole checkpoint; starts at the beginning");
-    TrimMetrics(folder + "/metrics.jsonl", trainer.iteration());
+    TrimMetrics(folder, trainer.iteration(), newest);
     // a process killed between a checkpoint and its policy left an older one
     if (resumed) write_policy();
   }
@@ -201,7 +272,7 @@ RunInfo InspectRun(const std::string& folder) {
     const bool held = FolderLock::IsHeld(folder);
     run.state = held ? "running" : run.iteration >= run.iterations ? "done" : "stopped";
     const nlohmann::json last = LastMetrics(folder);
-    if (held) run.iteration = last.value("iteration", run.iteration);
+    if (held && IterationOf(last) > 0) run.iteration = IterationOf(last);
     const auto number = [&](const char* key, double* value) {
       const auto found = last.find(key);
       if (found != last.end() && found->is_number()) *value = found->get<double>();

@@ -14,6 +14,7 @@ namespace silc {
 
 /// A training in a folder of its own:
 ///     config.yaml, run.yaml   what it is made of, commit, seed, machine
+///     config.crc32c           of every config.yaml that silc wrote there: an edited one is refused
 ///     checkpoints/            the newest few
 ///     policy.onnx             of the newest checkpoint; `silc observe` takes it as it is
 ///     metrics.jsonl, events…  one line, one record per iteration

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/policy/onnx/reader.h"
 
+#include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "silc/base/file.h"
@@ -24,7 +26,30 @@ OnnxModel OnnxReader::Read(const pb::ModelProto& model) {
   result.opset = opset_;
   ReadGraph(model.graph());
   result.graph = std::make_shared<const Graph>(builder_.Finish());
+  RequireFinite(*result.graph);
   return result;
+}
+
+// A NaN in a weight makes every answer one, and a robot that falls is not how to tell. Bounds may
+// be infinite: of a Clip, and in Min and Max, where infinity is the one that bounds nothing.
+void OnnxReader::RequireFinite(const Graph& graph) const {
+  for (const GraphNode& node : graph.nodes()) {
+    const bool bounds = node.op == Op::kMin || node.op == Op::kMax;
+    for (const ValueId id : node.inputs) {
+      for (const float x : graph.value(id).data) {
+        if (std::isnan(x) || (!bounds && std::isinf(x))) {
+          Fail("node '" + node.name + "': its weights '" + graph.value(id).name + "' hold " +
+               (std::isnan(x) ? "a NaN" : "an infinity") + "; was the training lost?");
+        }
+      }
+    }
+    const bool clip = node.op == Op::kClip;
+    for (const float x : {node.alpha, node.beta}) {
+      if (std::isnan(x) || (!clip && std::isinf(x))) {
+        Fail("node '" + node.name + "': a parameter is not a finite number");
+      }
+    }
+  }
 }
 
 void OnnxReader::FailNode(const std::string& what) const { Fail("node '" + label_ + "': " + what); }
@@ -132,7 +157,10 @@ Shape OnnxReader::InputShape(const pb::ValueInfoProto& input) const {
   return shape;
 }
 
-OnnxModel ParseOnnx(std::string_view bytes, const std::string& place, const GraphLimits& limits) {
+OnnxModel ParseOnnx(std::string_view bytes,
+                    const std::string& place,
+                    const GraphLimits& limits,
+                    const std::string& folder) {
   if (bytes.size() > kMaxOnnxBytes) {
     throw ConfigError(place + ": " + std::to_string(bytes.size()) +
                       " bytes, larger than any policy (" + std::to_string(kMaxOnnxBytes) + ")");
@@ -142,7 +170,7 @@ OnnxModel ParseOnnx(std::string_view bytes, const std::string& place, const Grap
     throw ConfigError(place + ": not an ONNX file, or cut short");
   }
   try {
-    return OnnxReader(place, limits).Read(model);
+    return OnnxReader(place, limits, folder).Read(model);
   } catch (const ConfigError& error) {
     const std::string text = error.what();
     if (text.rfind(place, 0) == 0) throw;
@@ -151,7 +179,9 @@ OnnxModel ParseOnnx(std::string_view bytes, const std::string& place, const Grap
 }
 
 OnnxModel ReadOnnx(const std::string& path, const GraphLimits& limits) {
-  return ParseOnnx(ReadFile(path, kMaxOnnxBytes), path, limits);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return ParseOnnx(
+      ReadFile(path, kMaxOnnxBytes), path, limits, folder.empty() ? "." : folder.string());
 }
 
 }  // namespace silc

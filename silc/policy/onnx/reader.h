@@ -21,15 +21,16 @@ struct OnnxModel {
 
 /// Reads a policy: operators of opsets 7 to 21 as docs/policies.md lists them, batch size 1.
 ///
-/// A file that is truncated, corrupted, too large, cyclic, incomplete, keeps its weights elsewhere
-/// or holds an operator that is not supported gives a ConfigError that begins with `place`. Sizes
-/// are checked against `limits` before anything of that size is allocated.
+/// Weights may lie in another file (external data) in the same folder: no path, no link out of it.
+///
+/// A file that is truncated, corrupted, too large, cyclic, incomplete, has weights that are no
+/// finite numbers or holds an operator that is not supported gives a ConfigError that begins with
+/// `place`. Sizes are checked against `limits` before anything of that size is allocated.
 OnnxModel ReadOnnx(const std::string& path, const GraphLimits& limits = {});
+/// `folder` is where external data may lie; "" for nowhere.
 OnnxModel ParseOnnx(std::string_view bytes,
                     const std::string& place,
-                    const GraphLimits& limits = {});
-
-/// Files larger than this are refused unread.
-inline constexpr std::size_t kMaxOnnxBytes = std::size_t{1} << 28;
+                    const GraphLimits& limits = {},
+                    const std::string& folder = "");
 
 }  // namespace silc

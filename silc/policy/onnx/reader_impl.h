@@ -47,8 +47,9 @@ bool IsIntType(int type);
 /// One file on its way to a graph.
 class OnnxReader {
  public:
-  OnnxReader(std::string place, const GraphLimits& limits)
-      : place_(std::move(place)), limits_(limits), builder_(limits) {}
+  /// @param folder  where external data may lie; "": nowhere
+  OnnxReader(std::string place, const GraphLimits& limits, std::string folder)
+      : place_(std::move(place)), folder_(std::move(folder)), limits_(limits), builder_(limits) {}
 
   OnnxModel Read(const pb::ModelProto& model);
 
@@ -56,11 +57,14 @@ class OnnxReader {
   [[noreturn]] void Fail(const std::string& what) const { throw ConfigError(place_ + ": " + what); }
   [[noreturn]] void FailNode(const std::string& what) const;
   int FindOpset(const pb::ModelProto& model) const;
+  void RequireFinite(const Graph& graph) const;
 
   // ---- tensors ----
 
   Shape TensorShape(const pb::TensorProto& tensor, const std::string& what) const;
   Binding ReadTensor(const pb::TensorProto& tensor, const std::string& name);
+  std::uint64_t ExternalNumber(const std::string& text, const std::string& what) const;
+  std::string ExternalBytes(const pb::TensorProto& tensor, const std::string& what);
   void CheckSize(const std::string& what,
                  std::size_t got,
                  std::size_t expected,
@@ -140,6 +144,8 @@ class OnnxReader {
   void ReadCast();
 
   std::string place_;
+  std::string folder_;  // of external data
+  std::uint64_t external_bytes_ = 0;
   GraphLimits limits_;
   GraphBuilder builder_;
   int opset_ = 0;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 
@@ -82,7 +85,11 @@ Shape OnnxReader::TensorShape(const pb::TensorProto& tensor, const std::string& 
 Binding OnnxReader::ReadTensor(const pb::TensorProto& tensor, const std::string& name) {
   const std::string what = "tensor '" + name + "'";
   if (tensor.data_location() == pb::TensorProto::EXTERNAL || tensor.external_data_size() > 0) {
-    Fail(what + ": its data is in another file; save the model with the weights inside");
+    pb::TensorProto inside = tensor;
+    inside.clear_external_data();
+    inside.clear_data_location();
+    inside.set_raw_data(ExternalBytes(tensor, what));
+    return ReadTensor(inside, name);
   }
   if (tensor.has_segment()) Fail(what + ": segmented tensors are not supported");
   const Shape shape = TensorShape(tensor, what);
@@ -100,6 +107,61 @@ Binding OnnxReader::ReadTensor(const pb::TensorProto& tensor, const std::string&
     Fail(what + ": element type " + std::to_string(type) + " is not supported");
   }
   return binding;
+}
+
+// A whole number of an external_data entry.
+std::uint64_t OnnxReader::ExternalNumber(const std::string& text, const std::string& what) const {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    Fail(what + ": external data: '" + text + "' is no whole number");
+  }
+  return value;
+}
+
+// The part of another file that a tensor names. The file lies beside the model: what a stranger's
+// model names is not read from anywhere else.
+std::string OnnxReader::ExternalBytes(const pb::TensorProto& tensor, const std::string& what) {
+  namespace fs = std::filesystem;
+  std::string location;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = ExternalNumber(entry.value(), what);
+    if (entry.key() == "length") length = ExternalNumber(entry.value(), what);
+  }
+  if (folder_.empty()) Fail(what + ": its data is in another file");
+  if (location.empty() || location == "." || location == ".." ||
+      location.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
+    Fail(what + ": external data in '" + location +
+         "': must be the name of a file in the policy's own folder");
+  }
+  const fs::path file = fs::path(folder_) / location;
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  if (error) Fail(what + ": its data is in " + file.string() + ", which is not there");
+  if (real.parent_path() != fs::canonical(folder_, error)) {
+    Fail(what + ": its data is in " + file.string() +
+         ", a link out of the policy's folder; put the file itself there");
+  }
+  if (!fs::is_regular_file(real, error)) Fail(what + ": " + file.string() + ": no regular file");
+  const std::uint64_t size = fs::file_size(real, error);
+  if (error || offset > size || length.value_or(size - offset) > size - offset) {
+    Fail(what + ": its data is at " + std::to_string(offset) + " of " + file.string() +
+         ", beyond the end of that file");
+  }
+  const std::uint64_t bytes = length.value_or(size - offset);
+  external_bytes_ += bytes;
+  if (external_bytes_ > kMaxOnnxBytes) {
+    Fail(what + ": more than " + std::to_string(kMaxOnnxBytes) + " bytes of external data");
+  }
+  std::string data(bytes, '\0');
+  std::ifstream stream(real, std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(offset));
+  stream.read(data.data(), static_cast<std::streamsize>(bytes));
+  if (!stream) Fail(what + ": " + file.string() + " cannot be read");
+  return data;
 }
 
 void OnnxReader::CheckSize(const std::string& what,

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -165,7 +167,7 @@ TEST(OnnxReader, ExternalDataAndSparseTensorsAreRefused) {
       ErrorAfter([](auto* m) {
         m->mutable_graph()->mutable_initializer(0)->set_data_location(pb::TensorProto::EXTERNAL);
       }),
-      "p.onnx: tensor 'w': its data is in another file; save the model with the weights inside");
+      "p.onnx: tensor 'w': its data is in another file");
   EXPECT_EQ(ErrorAfter([](auto* m) { m->mutable_graph()->add_sparse_initializer(); }),
             "p.onnx: sparse tensors are not supported");
 }
@@ -299,9 +301,120 @@ TEST(OnnxReader, HalfPrecisionWeightsAreExact) {
   EXPECT_EQ(value(0x3555, half), 0.333251953125f);
   EXPECT_EQ(value(0x0001, half), 5.9604644775390625e-08f);
   EXPECT_EQ(value(0x7bff, half), 65504.0f);
-  EXPECT_EQ(value(0x7c00, half), std::numeric_limits<float>::infinity());
+  EXPECT_THROW(value(0x7c00, half), ConfigError);  // infinity
   EXPECT_EQ(value(0x3f80, brain), 1.0f);
   EXPECT_EQ(value(0xc040, brain), -3.0f);
+}
+
+// A training that was lost leaves NaN in its weights, and a robot with those falls like any other.
+TEST(OnnxReader, WeightsThatAreNoNumbersAreRefusedByName) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    pb::ModelProto model = Model();
+    model.mutable_graph()->mutable_initializer(0)->set_float_data(1, bad);
+    try {
+      ParseOnnx(model.SerializeAsString(), "p");
+      FAIL() << bad << " was read";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("p: node '/h (Add)': its weights 'w' hold a"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  // a bound that bounds nothing is none of them
+  pb::ModelProto model = Model();
+  pb::GraphProto* graph = model.mutable_graph();
+  graph->mutable_initializer(0)->set_float_data(1, std::numeric_limits<float>::infinity());
+  graph->mutable_node(0)->set_op_type("Min");
+  EXPECT_NO_THROW(ParseOnnx(model.SerializeAsString(), "p"));
+}
+
+// Little in the file, much in the memory: 20 nodes that each keep a million numbers of the input.
+TEST(OnnxReader, WhatTheInputGrowsToIsBounded) {
+  pb::ModelProto model = Model();
+  pb::GraphProto* graph = model.mutable_graph();
+  pb::TensorProto* shape = graph->add_initializer();
+  shape->set_name("shape");
+  shape->set_data_type(pb::TensorProto::INT64);
+  shape->add_dims(2);
+  shape->add_int64_data(500000);
+  shape->add_int64_data(2);
+  AddNode(graph, "Expand", {"y", "shape"}, "z");
+  graph->mutable_output(0)->set_name("z");
+  try {
+    ParseOnnx(model.SerializeAsString(), "p");
+    FAIL() << "read";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("what depends on the input"), std::string::npos)
+        << error.what();
+  }
+}
+
+class ExternalData : public ::testing::Test {
+ protected:
+  ExternalData() : folder_(std::filesystem::path(::testing::TempDir()) / "silc_external_data") {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ / "model");
+    const float weights[3] = {7, 0.5f, -0.25f};
+    WriteFileAtomically(Path("weights.data"),
+                        {reinterpret_cast<const char*>(weights), sizeof(weights)});
+    WriteFileAtomically((folder_ / "secret").string(),
+                        {reinterpret_cast<const char*>(weights), sizeof(weights)});
+  }
+  ~ExternalData() override { std::filesystem::remove_all(folder_); }
+  std::string Path(const std::string& name) const { return (folder_ / "model" / name).string(); }
+
+  // Writes the model with w in another file and reads it; what went wrong, or "".
+  std::string Read(const std::string& location, const char* offset, const char* length) {
+    pb::ModelProto model = Model();
+    pb::TensorProto* w = model.mutable_graph()->mutable_initializer(0);
+    w->clear_float_data();
+    w->set_data_location(pb::TensorProto::EXTERNAL);
+    const auto add = [&](const char* key, const std::string& value) {
+      pb::StringStringEntryProto* entry = w->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    };
+    add("location", location);
+    if (offset != nullptr) add("offset", offset);
+    if (length != nullptr) add("length", length);
+    WriteFileAtomically(Path("p.onnx"), model.SerializeAsString());
+    try {
+      model_ = ReadOnnx(Path("p.onnx"));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_;
+  OnnxModel model_;
+};
+
+TEST_F(ExternalData, IsReadFromTheFileBeside) {
+  ASSERT_EQ(Read("weights.data", "4", "8"), "");
+  GraphEvaluator<double> evaluator(model_.graph);
+  evaluator.input(0)[0] = evaluator.input(0)[1] = 0;
+  evaluator.Evaluate();
+  EXPECT_NEAR(evaluator.output(0)[0], std::tanh(0.5), 1e-12);
+  EXPECT_NEAR(evaluator.output(0)[1], std::tanh(-0.25), 1e-12);
+}
+
+TEST_F(ExternalData, NothingElseIsRead) {
+  const auto expect = [&](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
+  };
+  expect(Read("../secret", "4", "8"), "must be the name of a file in the policy's own folder");
+  expect(Read("..", "4", "8"), "must be the name of a file in the policy's own folder");
+  expect(Read((folder_ / "secret").string(), "4", "8"), "must be the name of a file");
+  std::filesystem::create_symlink(folder_ / "secret", Path("link.data"));
+  expect(Read("link.data", "4", "8"), "a link out of the policy's folder");
+  expect(Read("none.data", "4", "8"), "which is not there");
+  expect(Read("weights.data", "8", "8"), "beyond the end of that file");
+  expect(Read("weights.data", "18446744073709551615", "8"), "beyond the end of that file");
+  expect(Read("weights.data", "-4", "8"), "no whole number");
+  expect(Read("weights.data", nullptr, nullptr), "12 bytes where its shape needs 8");
 }
 
 // -------------------------------------------------------------------------------------------
@@ -343,6 +456,16 @@ TEST(OnnxReader, EverySeedIsReadAsItIs) {
   const std::vector<std::string> seeds = Seeds();
   EXPECT_GT(seeds.size(), 60u);
   for (const std::string& seed : seeds) EXPECT_TRUE(Survives(seed));
+}
+
+TEST(OnnxReader, WhatWasFoundByStrangersIsRefused) {
+  const std::string folder = SourcePath("silc/policy/onnx/refused/fuzz_corpus");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_THROW(ReadOnnx(entry.path().string()), ConfigError) << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 0);
 }
 
 TEST(OnnxReader, EveryTruncationIsSurvived) {

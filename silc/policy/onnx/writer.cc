@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "silc/base/check.h"
+#include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc_onnx_schema.pb.h"
 
@@ -43,7 +44,12 @@ class Writer {
     }
     std::vector<std::uint16_t> half;
     half.reserve(data.size());
-    for (const float x : data) half.push_back(HalfBits(x));
+    for (const float x : data) {
+      half.push_back(HalfBits(x));
+      if ((half.back() & 0x7c00u) != 0x7c00u) continue;
+      throw ConfigError(name + ": a weight of " + std::to_string(x) +
+                        " does not fit float16, which ends at 65504; write it in float32");
+    }
     pb::TensorProto* tensor = graph_->add_initializer();
     tensor->set_name(name + ".half");
     for (const std::int64_t size : shape) tensor->add_dims(size);

@@ -41,6 +41,24 @@ void ExpectSame(const MlpNetwork& a, const MlpNetwork& b) {
   }
 }
 
+// Infinity in place of a large weight would act, on some observations, and nobody would be told.
+TEST(OnnxWriter, AWeightBeyondFloat16IsRefusedByItsLayersName) {
+  MlpNetwork network;
+  network.inputs = 1;
+  network.branches = {{{.inputs = 1, .outputs = 2, .weight = {1, 65504}, .bias = {0, 1e6f}}}};
+  SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kHalf);
+  network.branches[0][0].weight[1] = -65520;  // the first that rounds to infinity
+  SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kFloat);
+  try {
+    SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kHalf);
+    FAIL() << "written";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("actor.0.0.weight: a weight of -65520"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // A float16's value from its definition.
 double HalfValue(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;

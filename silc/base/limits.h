@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace silc {
+
+// What silc takes of a file before it says no, for every reader in one place; docs/limits.md lists
+// them with their reasons. A file beyond a limit is answered with a message that names the limit.
+// Sizes are held before the first allocation, so that a wrong path does not eat the memory.
+
+// files of any kind without a limit of their own: motions, recorded results
+inline constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;  // [byte]
+
+// YAML: a node takes some 500 bytes once parsed. A run's config.yaml with 10,000 motion files has
+// 50,000 nodes.
+inline constexpr std::size_t kMaxYamlBytes = std::size_t{16} << 20;  // [byte]
+inline constexpr int kMaxYamlNodes = 1 << 18;                        // aliases written out
+inline constexpr int kMaxYamlDepth = 64;
+
+// ONNX: a policy has some millions of weights, a large one with attention some ten millions.
+inline constexpr std::size_t kMaxOnnxBytes = std::size_t{1} << 28;  // [byte] file and external data
+inline constexpr std::int64_t kMaxTensorElements = std::int64_t{1} << 24;  // of one tensor
+inline constexpr std::int64_t kMaxGraphElements = std::int64_t{1} << 26;   // of all together
+// those that depend on the observation: a Jacobian keeps 64 directions of each, in double
+inline constexpr std::int64_t kMaxActiveElements = std::int64_t{1} << 19;
+inline constexpr std::int64_t kMaxGraphNodes = 20'000;
+inline constexpr std::int64_t kMaxGraphWork = std::int64_t{1} << 27;  // multiply-adds per answer
+
+// MJCF: what MuJoCo makes of the file, which <replicate> and height fields can make of a few lines
+inline constexpr std::size_t kMaxMjcfBytes = std::size_t{64} << 20;  // [byte] the XML file alone
+inline constexpr std::int64_t kMaxMjcfGrid = std::int64_t{1} << 22;  // points of a height field
+inline constexpr int kMaxModelBodies = 2'000;
+inline constexpr int kMaxModelGeoms = 10'000;
+inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
+
+// Numbers of robots and layouts: no servo of a humanoid comes near these, a slipped digit does.
+inline constexpr double kMinKp = 1e-6;      // [N·m/rad] a joint without a spring holds nothing
+inline constexpr double kMaxKp = 1e5;       // [N·m/rad]
+inline constexpr double kMaxKd = 1e4;       // [N·m·s/rad]
+inline constexpr double kMaxAngle = 10;     // [rad] of a pose
+inline constexpr double kMinEffort = 1e-3;  // [N·m]
+inline constexpr double kMaxEffort = 1e5;   // [N·m]
+
+// Checkpoints are silc's own and grow with the robots: 4.2 kB each. This is a disk, not a limit.
+inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40;  // [byte]
+
+}  // namespace silc
