@@ -169,13 +169,8 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
   fmt::print("{}",
-<<<<<<< HEAD
-             results.size() <= 3 ? LinePerMetric(results, names)
-                                 : LinePerPolicy(experiment, results, names));
-=======
-             Printable(results.size() <= 3 ? MetricTable(results, names)
-                                           : PolicyTable(experiment, results, names)));
->>>>>>> refs/r/strangers
+             Printable(results.size() <= 3 ? LinePerMetric(results, names)
+                                           : LinePerPolicy(experiment, results, names)));
   for (std::size_t k = 0; k < results.size(); ++k) {
     for (const std::string& note : results[k].notes)
       fmt::print("{}\n", Printable(names[k] + ": " + note));

@@ -384,49 +384,11 @@ EpisodeReport RunEpisodes(const Policy& policy,
     pool.ParallelForRanges(n, kChunk, [&](int id, int begin, int end) {
       for (int i = begin; i < end; ++i) {
         float* action = &actions[static_cast<std::size_t>(i) * kTaskJoints];
-<<<<<<< HEAD
-        if (r.over) {
-          std::fill_n(action, kTaskJoints, 0.0f);
-          continue;
-        }
-        Sense(env, i, &worker.input);
-        r.status = r.policy.Act(worker.input, &worker.target);
-        if (r.status != PolicyStatus::kOk) {
-          std::fill_n(action, kTaskJoints, 0.0f);
-          continue;
-        }
-        // what the environment makes this target of, whatever the policy's own scale is
-        for (int j = 0; j < kTaskJoints; ++j) {
-          const double centre = j < kLowerJoints ? robot.default_q[j] : worker.input.q_ref[j];
-          action[j] = same_actions
-                          ? static_cast<float>(r.policy.raw_action()[j])
-                          : static_cast<float>((worker.target[j] - centre) / robot.action_scale[j]);
-        }
-        const ContactMode mode = step.contact_mode[i];
-        if (!observe || mode == kModeUnknown ||
-            r.policy.StaticJacobians(&worker.jacobians) != PolicyStatus::kOk) {
-          continue;
-        }
-        FillBody(env, i, worker.input.g_B, &worker.body);
-        SigmaSample sample;
-        sample.mode = mode;
-        const StiffnessReading& disc =
-            worker.disc.Observe(worker.jacobians, worker.body, sample.mode);
-        sample.sound = disc.quasi_static.status == StiffnessStatus::kOk;
-        sample.disc = disc.quasi_static.sigma;
-        sample.worst = disc.quasi_static.worst;
-        const StiffnessReading& paper =
-            worker.paper.Observe(worker.jacobians, worker.body, sample.mode);
-        sample.paper = paper.one_step.sigma;
-        sample.paper_worst = paper.one_step.worst;
-        r.sigma.push_back(sample);
-=======
         const bool acted = Decide(env, i, same_actions, &runners[i], &workers[id], action);
-        const std::uint8_t mode = step.contact_mode[i];
+        const ContactMode mode = step.contact_mode[i];
         if (acted && observe && mode != kModeUnknown) {
-          Observe(env, i, static_cast<ContactMode>(mode), &runners[i], &workers[id]);
+          Observe(env, i, mode, &runners[i], &workers[id]);
         }
->>>>>>> refs/r/rooms
       }
     });
     // no fall: whoever reads of one would look for it in the walk

@@ -201,7 +201,7 @@ TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
 
 // A command is copied into a shell: a path with a space or a quote is still one word there.
 TEST(EvalCommand, QuotesWhatTheShellWouldTakeApart) {
-  EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", false, 2, {1, 2}),
+  EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", 2, {1, 2}),
             "silc eval walk --policy 'my policies/it'\\''s.onnx' --mode 'a b.yaml' --episodes 2 "
             "--seeds 1,2");
 }
