@@ -259,11 +259,9 @@ bool Decide(LocoEnv& env, int i, bool same_actions, Runner* runner, Worker* work
   const TaskRobot& robot = env.robot();
   if (!r.over) {
     Sense(env, i, &worker->input);
-    if (r.policy.Act(worker->input, &worker->target) != PolicyStatus::kOk) {
-      r.over = r.result.fell = true;
-    }
+    r.status = r.policy.Act(worker->input, &worker->target);
   }
-  if (r.over) {
+  if (r.over || r.status != PolicyStatus::kOk) {
     std::fill_n(action, kTaskJoints, 0.0f);
     return false;
   }
