@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory is read here and zlib inflates. docs/decisions/zip.md says why libzip does not do it.
+// The directory is read here and zlib inflates. docs/decisions/zip.md says why libzip does not do
+// it.
 //
 // Offsets and sizes are from PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 #include "silc/npz/zip.h"

@@ -36,7 +36,7 @@ struct TaskObservation {
   bool whole_frames, newest_first, first_frame_fills;
   int num_feet;
   float foot_phase[kClockFeet];  // [rad] when the robot sets off
-  float standing_phase;        // [rad]
+  float standing_phase;          // [rad]
 
   SILC_HD int critic_width() const { return frame_width + kPrivilegedObs; }
 };
