@@ -24,6 +24,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 
@@ -150,7 +151,7 @@ class Sweeper {
                  FormatNumber(run.reward),
                  StateText(i)});
     }
-    return table.Render();
+    return Printable(table.Render());
   }
 
   void Erase() {
