@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "silc/base/rng.h"
+#include "silc/stiffness/action_loop.h"
+#include "silc/stiffness/budget.h"
 #include "silc/stiffness/contact_jacobian.h"
+#include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/policy_jacobians.h"
 #include "silc/stiffness/types.h"
 
 /// Random matrices, plain references and a small floating-base robot for the tests of this folder.
-/// All of it is slow and obvious on purpose, and shares no code with what is tested.
+/// References are slow and obvious on purpose, and share no code with what is tested.
 namespace silc::test {
 
 using Eigen::Index;
@@ -109,6 +112,46 @@ inline MatrixXd Difference(const std::function<double(const MatrixXd&)>& f,
     }
   }
   return gradient;
+}
+
+/// A budget with a name.
+struct NamedBudget {
+  const char* name;
+  BudgetSpec spec;
+};
+
+/// The numbers of the paper's Table I and of its hand-load experiment (section V-B2).
+inline const std::vector<NamedBudget>& PaperModes() {
+  const auto mode = [](const char* name, double k_xy, double null, double hand = 0) {
+    NamedBudget named{name, {}};
+    named.spec.com = Eigen::Vector3d(k_xy, k_xy, 20000);
+    named.spec.null_stiffness = null;
+    if (hand > 0) named.spec.hand[0] = named.spec.hand[1] = Eigen::Vector3d::Constant(hand);
+    return named;
+  };
+  static const std::vector<NamedBudget> modes = {mode("high-stiff", 1000, 100),
+                                                 mode("compliance", 200, 50),
+                                                 mode("hard-nullspace", 200, 500),
+                                                 mode("soft-hand", 200, 50, 200),
+                                                 mode("hard-hand", 200, 50, 1000)};
+  return modes;
+}
+
+/// (S3) of a policy, and whether it is valid: the library's two calls as one.
+inline StiffnessStatus QuasiStaticStiffness(const Servo& servo,
+                                            const PolicyJacobians& jacobians,
+                                            const StaticChannels& channels,
+                                            StaticStiffness* out,
+                                            ActionLoopRadius* radius = nullptr) {
+  PolicySums sums;
+  SumPolicy(jacobians, servo.nv(), &sums);
+  const StiffnessStatus solved = SolveQuasiStatic(servo, sums, channels, out);
+  ActionLoop loop(
+      servo.nv(),
+      static_cast<int>(std::max({jacobians.J_a.size(), jacobians.J_tau.size(), std::size_t{1}})));
+  const ActionLoopRadius found = loop.Exact(servo, jacobians, channels.torque);
+  if (radius != nullptr) *radius = found;
+  return solved != StiffnessStatus::kOk ? solved : found.status;
 }
 
 /// A humanoid of stick and point masses: two legs of six joints, two arms of four, 20 in all.
