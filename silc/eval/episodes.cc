@@ -231,8 +231,8 @@ std::vector<Worker> MakeWorkers(const Policy& policy, const EpisodeOptions& opti
   disc.servo.kd = policy.kd();
   disc.servo.alpha = policy.action_scale();
   disc.budget = options.budget;
-  disc.one_step_sigma = true;
   ObserverOptions paper = disc;
+  paper.one_step_sigma = true;
   paper.budget.condition = Condition::kOneSided;
   paper.budget.hand_floor.setZero();  // which (S7a) does not have
   std::vector<Worker> workers;

@@ -217,7 +217,8 @@ class Prediction {
     const int n = static_cast<int>(H_.rows());
     MatrixXd N = MatrixXd::Identity(n, n);
     if (contact_.closed) N = contact_.N;
-    const Jacobian3& J3 = point.point == Push::Point::kCom ? contact_.com : contact_.hand[kLeft];
+    const Jacobian3& J3 =
+        point.point == Push::Point::kCom ? contact_.com : contact_.hand_in_world[kLeft];
     const Eigen::VectorXd J = N.transpose() * J3.row(point.axis).transpose();
     const MatrixXd A = N.transpose() * (K.real() + H_ - omega * omega * inertia_) * N;
     const MatrixXd B = N.transpose() * (K.imag() + omega * damping_) * N;

@@ -6,26 +6,34 @@
 
 #include "silc/base/check.h"
 #include "silc/stiffness/contact_mode.h"
+#include "silc/stiffness/row_rank.h"
 
 namespace silc {
 namespace {
 
-Tensor Eye(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
-// a per-sample switch against (B, r, c)
-Tensor Wide(const Tensor& mask) { return mask.view({-1, 1, 1}); }
-Tensor T(const Tensor& A) { return A.transpose(1, 2); }
+Tensor IdentityLike(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
+// (B) against (B, r, c)
+Tensor BroadcastOverMatrix(const Tensor& per_sample) { return per_sample.view({-1, 1, 1}); }
+Tensor Transposed(const Tensor& A) { return A.transpose(1, 2); }
 
-// Cholesky with samples that have none replaced by the identity and marked
-Tensor SafeCholesky(const Tensor& A, Tensor* ok) {
+// Cholesky factors; samples that have none get the identity and are marked
+Tensor CholeskyOf(const Tensor& A, Tensor* ok) {
   const auto [L, info] = at::linalg_cholesky_ex(A);
-  const Tensor diagonal = L.diagonal(0, 1, 2);
-  // kRankTolerance² on A is kRankTolerance on its factor
-  const Tensor good = (info == 0)
-                          .logical_and(at::isfinite(L).all(2).all(1))
-                          .logical_and(std::get<0>(diagonal.min(1)) >
-                                       kRankTolerance * std::get<0>(diagonal.max(1)));
+  const Tensor good = (info == 0).logical_and(at::isfinite(L).all(2).all(1));
   *ok = ok->logical_and(good);
-  return at::where(Wide(good), L, Eye(A));
+  return at::where(BroadcastOverMatrix(good), L, IdentityLike(A));
+}
+
+// The same of Gram matrices J Jᵀ, also marking samples whose rows are not independent: twin of
+// RowsAreIndependent() in silc/stiffness/row_rank.h.
+enum class RowUnits { kOne, kMixed };  // kMixed: the rule is of the rows scaled to length one
+Tensor CholeskyOfRows(const Tensor& gram, RowUnits units, Tensor* ok) {
+  const Tensor L = CholeskyOf(gram, ok);
+  Tensor part = L.diagonal(0, 1, 2);
+  if (units == RowUnits::kMixed) part = part / gram.diagonal(0, 1, 2).sqrt();
+  const Tensor good = std::get<0>(part.min(1)) > kRankTolerance * std::get<0>(part.max(1));
+  *ok = ok->logical_and(good);
+  return at::where(BroadcastOverMatrix(good), L, IdentityLike(gram));
 }
 
 Tensor SolveLower(const Tensor& L, const Tensor& B) {
@@ -87,7 +95,9 @@ Directions PenalisedDirections(const Tensor& A,
 }
 
 // mean over the samples of Σ_k p · tangent
-Tensor Dot(const PenaltyInput& input, const Tensor& p, const std::vector<Seed>& seeds) {
+Tensor MeanAlongTangent(const PenaltyInput& input,
+                        const Tensor& p,
+                        const std::vector<Seed>& seeds) {
   const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
   return (p * ActionTangent(input.actors, slopes, seeds)).sum() / double(input.count);
 }
@@ -98,6 +108,7 @@ Tensor MeanOf(const Tensor& value, const Tensor& ok) {
 
 }  // namespace
 
+// Twin of FactorBudget() and StackBudgetRows() in silc/stiffness/budget.h                     (S6)
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
@@ -117,17 +128,17 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
 
   // projector off the rows of J; samples without a closed chain keep the identity
   const auto projector = [&](const Tensor& J) {
-    Tensor gram = at::matmul(J, T(J));
-    gram = at::where(Wide(closed), gram, at::eye(6, options));
-    const Tensor Y = SolveLower(SafeCholesky(gram, &result.ok), J);
-    return eye - at::matmul(T(Y), Y);
+    Tensor gram = at::matmul(J, Transposed(J));
+    gram = at::where(BroadcastOverMatrix(closed), gram, at::eye(6, options));
+    const Tensor Y = SolveLower(CholeskyOfRows(gram, RowUnits::kMixed, &result.ok), J);
+    return eye - at::matmul(Transposed(Y), Y);
   };
-  const Tensor J_c =
-      at::where(Wide(closed), contact.closing.to(at::kDouble), at::zeros({1, 6, n}, options));
+  const Tensor J_c = at::where(
+      BroadcastOverMatrix(closed), contact.closing.to(at::kDouble), at::zeros({1, 6, n}, options));
   result.Pi = projector(J_c);
   const Tensor Pi_c = spec.weight == NullWeight::kIdentity ? result.Pi : projector(J_c * scale);
 
-  // the tasks that have a bound, stacked
+  // the points that have a bound, stacked as StackBudgetRows() does
   std::vector<Tensor> rows;
   std::vector<double> K_x;
   const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Tensor& J) {
@@ -137,7 +148,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   };
   stack(spec.com, contact.com);
   for (int side = 0; side < 2; ++side) {
-    stack(spec.hand[side], spec.hand[side] ? contact.hand.select(1, side) : Tensor());
+    stack(spec.hand[side], spec.hand[side] ? contact.hand_on_base.select(1, side) : Tensor());
   }
   const double root_b = 1 / std::sqrt(spec.null_stiffness);
   Tensor P = root_b * Pi_c;
@@ -154,7 +165,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     };
     const Tensor K = column(K_x);
     if (spec.HasFloor()) {
-      result.floor = at::matmul(T(J_x), column(K_floor) * J_x).to(type);
+      result.floor = at::matmul(Transposed(J_x), column(K_floor) * J_x).to(type);
     }
     // in flight the centre of mass, whose rows are the first, has no bound: a row that is out is
     // zero, with a one in the Gram matrix's place
@@ -162,25 +173,25 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     if (spec.com) out.narrow(1, 0, 3).copy_(flies.unsqueeze(1));
     Tensor J = at::matmul(J_x * scale, Pi_c);
     J = at::where(out.unsqueeze(2), at::zeros({}, options), J);
-    const Tensor gram = at::matmul(J, T(J)) + at::diag_embed(out.to(at::kDouble));
-    const Tensor R_T = SafeCholesky(gram, &result.ok);  // Rᵀ
-    const Tensor Q_T = SolveLower(R_T, J);              // (B, m, n)
+    const Tensor gram = at::matmul(J, Transposed(J)) + at::diag_embed(out.to(at::kDouble));
+    const Tensor R_T = CholeskyOfRows(gram, RowUnits::kOne, &result.ok);  // Rᵀ
+    const Tensor Q_T = SolveLower(R_T, J);                                // (B, m, n)
     // F Fᵀ = A⁻¹, A = R K_x Rᵀ
-    const Tensor L_A = SafeCholesky(at::matmul(T(R_T), K * R_T), &result.ok);
-    const Tensor F = T(SolveLower(L_A, at::eye(m, options).expand({B, m, m})));
+    const Tensor L_A = CholeskyOf(at::matmul(Transposed(R_T), K * R_T), &result.ok);
+    const Tensor F = Transposed(SolveLower(L_A, at::eye(m, options).expand({B, m, m})));
     // b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ
-    P = P + at::matmul(at::matmul(T(Q_T), F - root_b * at::eye(m, options)), Q_T);
+    P = P + at::matmul(at::matmul(Transposed(Q_T), F - root_b * at::eye(m, options)), Q_T);
   }
   P = scale.view({1, n, 1}) * P;
   result.unit = Pi_c.to(type);
   result.ok = result.ok.logical_and(at::isfinite(P).all(2).all(1));
-  result.P = at::where(Wide(result.ok), P, at::zeros({}, options)).to(type);
+  result.P = at::where(BroadcastOverMatrix(result.ok), P, at::zeros({}, options)).to(type);
   result.Pi = result.Pi.to(type);
   return result;
 }
 
 Singular LargestSingular(const Tensor& A) {
-  const Tensor gram = at::matmul(A, T(A));
+  const Tensor gram = at::matmul(A, Transposed(A));
   const auto trace = [](const Tensor& C) {
     return C.diagonal(0, 1, 2).sum(1).clamp_min(1e-30).view({-1, 1, 1});
   };
@@ -191,7 +202,7 @@ Singular LargestSingular(const Tensor& A) {
   }
   // the column with the largest diagonal entry has most of the first vector in it
   const Tensor index = C.diagonal(0, 1, 2).argmax(1).view({-1, 1, 1});
-  Tensor u = T(C.gather(2, index.expand({-1, C.size(1), 1})));  // (B, 1, rows)
+  Tensor u = Transposed(C.gather(2, index.expand({-1, C.size(1), 1})));  // (B, 1, rows)
   const auto unit = [](const Tensor& x) { return x / x.norm(2, {2}, true).clamp_min(1e-30); };
   // two steps on the matrix itself take off the rounding of the squarings
   for (int i = 0; i < 2; ++i) u = unit(at::matmul(unit(u), gram));
@@ -229,7 +240,7 @@ PenaltyResult ScalarPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor sigma = s.sigma.select(1, 0);
   const Tensor over = (sigma - config.lipschitz).clamp_min(0);
   const Tensor p = (2 * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
-  result.surrogate = Dot(input, p, {{input.channels.q0, s.v.narrow(1, 0, 1)}});
+  result.surrogate = MeanAlongTangent(input, p, {{input.channels.q0, s.v.narrow(1, 0, 1)}});
   result.value = over.square().mean();
   result.sigma = sigma / config.lipschitz;
   result.ok = at::ones({input.count}, sigma.options().dtype(at::kBool));
@@ -240,14 +251,15 @@ PenaltyResult AnisotropicPenalty(const PenaltyInput& input, const PenaltyConfig&
   const Tensor J = ActionJacobian(
       input.actors, FrozenSlopes(input.activations, input.first, input.count), input.channels.q0);
   const double k2 = config.lipschitz * config.lipschitz;
-  const SymmetricEigen eigen = EigenOf(at::matmul(J, T(J)) - k2 * at::eye(J.size(1), J.options()));
+  const SymmetricEigen eigen =
+      EigenOf(at::matmul(J, Transposed(J)) - k2 * at::eye(J.size(1), J.options()));
   const Tensor largest = eigen.values.select(1, 0);
   const Tensor over = largest.clamp_min(0);
   const Tensor w = eigen.vectors.narrow(1, 0, 1);  // (B, 1, nu)
   PenaltyResult result;
   // (S10): dv = 2 wᵀ dJ Jᵀ w
-  result.surrogate =
-      Dot(input, (4 * over).view({-1, 1, 1}) * w, {{input.channels.q0, at::matmul(w, J)}});
+  result.surrogate = MeanAlongTangent(
+      input, (4 * over).view({-1, 1, 1}) * w, {{input.channels.q0, at::matmul(w, J)}});
   result.value = over.square().mean();
   result.sigma = ((largest + k2).clamp_min(0) / k2).sqrt();
   result.ok = at::ones({input.count}, over.options().dtype(at::kBool));
@@ -262,31 +274,44 @@ PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& confi
   const Tensor K_1 = at::diag(input.servo.kp) - gain * J;
   PenaltyResult result;
   result.ok = input.budget.ok.logical_and(at::isfinite(K_1).all(2).all(1));
-  const Tensor K = at::where(Wide(result.ok), K_1, at::zeros({}, K_1.options()));
+  const Tensor K = at::where(BroadcastOverMatrix(result.ok), K_1, at::zeros({}, K_1.options()));
   // (S7a): ‖Pᵀ K Π‖
-  const Tensor A = at::matmul(at::matmul(T(input.budget.P), K), input.budget.Pi);
+  const Tensor A = at::matmul(at::matmul(Transposed(input.budget.P), K), input.budget.Pi);
   const Directions d = PenalisedDirections(A, BoundOf(input, A), config, input);
   // left = P u, right = Π v; p = −α Kp left
-  const Tensor p = -at::matmul(d.left, T(input.budget.P)) * gain.view({1, 1, -1});
-  const Tensor r = at::matmul(d.right, T(input.budget.Pi));
-  result.surrogate = Dot(input, p, {{input.channels.q0, r}});
+  const Tensor p = -at::matmul(d.left, Transposed(input.budget.P)) * gain.view({1, 1, -1});
+  const Tensor r = at::matmul(d.right, Transposed(input.budget.Pi));
+  result.surrogate = MeanAlongTangent(input, p, {{input.channels.q0, r}});
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
   return result;
 }
 
-PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+namespace {
+
+// What (S3) leaves of a batch.
+struct QuasiStaticBatch {
+  Tensor loop;     // (B, nu, nu) I − S_a − S_τ Kp α
+  Tensor inverse;  // its inverse N₀; not finite where there is none
+  Tensor X;        // (B, nu, nv) N₀ (S_q + S_g E − S_τ Kp)
+  bool sees_action = false, sees_torque = false, sees_gravity = false;
+};
+
+// Twin of SolveQuasiStatic() in silc/stiffness/joint_stiffness.h                             (S3)
+QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
   const Channels& channels = input.channels;
   const Slopes slopes = FrozenSlopes(input.activations, input.first, input.count);
-  const bool torque = channels.tau.defined();
-  const bool gravity = channels.g.defined() && input.gravity.defined();
   const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
+  QuasiStaticBatch result;
+  result.sees_action = channels.a.defined();
+  result.sees_torque = channels.tau.defined();
+  result.sees_gravity = channels.g.defined() && input.gravity.defined();
 
   // all columns through one chain: the products from the left are the same for every channel
   std::vector<Tensor> columns = {channels.q};
-  if (channels.a.defined()) columns.push_back(channels.a);
-  if (torque) columns.push_back(channels.tau);
-  if (gravity) columns.push_back(channels.g);
+  if (result.sees_action) columns.push_back(channels.a);
+  if (result.sees_torque) columns.push_back(channels.tau);
+  if (result.sees_gravity) columns.push_back(channels.g);
   const Tensor blocks = ActionJacobian(input.actors, slopes, at::cat(columns, 1));
   std::int64_t column = 0;
   const auto next_block = [&](const Tensor& of) {
@@ -295,31 +320,36 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     return block;
   };
 
-  // (S3): loop = I − S_a − S_τ Kp α,  X = loop⁻¹ (S_q + S_g E − S_τ Kp)
+  // (S3)
   Tensor drive = next_block(channels.q);
-  const Tensor eye = Eye(drive);
-  Tensor loop = eye.expand_as(drive);
-  Tensor S_a;
-  if (channels.a.defined()) {
-    S_a = next_block(channels.a);
-    loop = loop - S_a;
-  }
-  if (torque) {
+  result.loop = IdentityLike(drive).expand_as(drive);
+  if (result.sees_action) result.loop = result.loop - next_block(channels.a);
+  if (result.sees_torque) {
     const Tensor S_tau = next_block(channels.tau);
-    loop = loop - S_tau * (kp * alpha);
+    result.loop = result.loop - S_tau * (kp * alpha);
     drive = drive - S_tau * kp;
   }
-  if (gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
-  const Tensor N_0 = InverseOf(loop);
-  const Tensor X_all = at::matmul(N_0, drive);
+  if (result.sees_gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
+  result.inverse = InverseOf(result.loop);
+  result.X = at::matmul(result.inverse, drive);
+  return result;
+}
+
+}  // namespace
+
+PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
+  const Channels& channels = input.channels;
+  const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
+  const QuasiStaticBatch settled = SolveQuasiStaticBatch(input);
+  const Tensor eye = IdentityLike(settled.X);
 
   // a sample whose action loop is nearly an integrator has no K_s worth the name
   PenaltyResult result;
-  result.ok = input.budget.ok.logical_and(at::isfinite(X_all).all(2).all(1))
-                  .logical_and(N_0.abs().amax({1, 2}) < config.loop_gain_limit);
-  const Tensor zero = at::zeros({}, drive.options());
-  const Tensor X = at::where(Wide(result.ok), X_all, zero);
-  const Tensor N0 = at::where(Wide(result.ok), N_0, eye);
+  result.ok = input.budget.ok.logical_and(at::isfinite(settled.X).all(2).all(1))
+                  .logical_and(settled.inverse.abs().amax({1, 2}) < config.loop_gain_limit);
+  const Tensor zero = at::zeros({}, settled.X.options());
+  const Tensor X = at::where(BroadcastOverMatrix(result.ok), settled.X, zero);
+  const Tensor N_0 = at::where(BroadcastOverMatrix(result.ok), settled.inverse, eye);
   const Tensor gain = (kp * alpha).view({1, -1, 1});
   const Tensor K = at::diag(kp) - gain * X;
 
@@ -328,31 +358,32 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor bound = BoundOf(input, K);
   const Tensor scale = 2 / bound.clamp_max(1);
   const Tensor held = input.budget.floor.defined() ? K - input.budget.floor : K;
-  const Tensor form = at::matmul(at::matmul(T(input.budget.P), held), input.budget.P);
+  const Tensor form = at::matmul(at::matmul(Transposed(input.budget.P), held), input.budget.P);
   const auto condition = [&](const Tensor& twice) {
-    return at::where(Wide(result.ok), twice - input.budget.unit, zero);
+    return at::where(BroadcastOverMatrix(result.ok), twice - input.budget.unit, zero);
   };
   const Directions d =
       PenalisedDirections(condition(scale * form), bound.clamp_min(1), config, input);
   if (std::min(config.bound_start, config.bound_end) < 1) result.condition = condition(2 * form);
   // left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                               (S9)
-  const Tensor left = scale * at::matmul(d.left, T(input.budget.P));
-  const Tensor r = at::matmul(d.right, T(input.budget.P));
-  const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N0);
+  const Tensor left = scale * at::matmul(d.left, Transposed(input.budget.P));
+  const Tensor r = at::matmul(d.right, Transposed(input.budget.P));
+  const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N_0);
   std::vector<Seed> seeds = {{channels.q, r}};
-  if (S_a.defined()) seeds.push_back({channels.a, at::matmul(r, T(X))});
-  if (torque) seeds.push_back({channels.tau, -at::matmul(r, T(K))});
-  if (gravity) seeds.push_back({channels.g, at::matmul(r, T(input.gravity))});
-  result.surrogate = Dot(input, p, seeds);
+  if (settled.sees_action) seeds.push_back({channels.a, at::matmul(r, Transposed(X))});
+  if (settled.sees_torque) seeds.push_back({channels.tau, -at::matmul(r, Transposed(K))});
+  if (settled.sees_gravity) seeds.push_back({channels.g, at::matmul(r, Transposed(input.gravity))});
+  result.surrogate = MeanAlongTangent(input, p, seeds);
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 
   // the action loop, also of samples left out: it is what brings them back. Slow modes, those near
   // z = 1 on which a trained policy's loop comes to be unstable, are those of the sum over frames,
   // torque included: S_a alone may be small and the loop unstable through the torque it makes.
-  if (S_a.defined() || torque) {
-    const Tensor feedback = eye - loop;  // S_a + S_τ Kp α
-    const Tensor sane = at::where(Wide(at::isfinite(feedback).all(2).all(1)), feedback, zero);
+  if (settled.sees_action || settled.sees_torque) {
+    const Tensor feedback = eye - settled.loop;  // S_a + S_τ Kp α
+    const Tensor sane =
+        at::where(BroadcastOverMatrix(at::isfinite(feedback).all(2).all(1)), feedback, zero);
     const Singular s = config.spectral == "power" ? LargestSingular(sane) : SingularOf(sane);
     result.loop_norm = s.sigma.select(1, 0);
     // a bound that is still being tightened leaves the loop as much room
@@ -362,9 +393,9 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
         (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
     const Tensor v = s.v.narrow(1, 0, 1);
     std::vector<Seed> loop_seeds;
-    if (S_a.defined()) loop_seeds.push_back({channels.a, v});
-    if (torque) loop_seeds.push_back({channels.tau, v * (kp * alpha)});
-    result.surrogate = result.surrogate + Dot(input, p_a, loop_seeds);
+    if (settled.sees_action) loop_seeds.push_back({channels.a, v});
+    if (settled.sees_torque) loop_seeds.push_back({channels.tau, v * (kp * alpha)});
+    result.surrogate = result.surrogate + MeanAlongTangent(input, p_a, loop_seeds);
     result.value = result.value + config.action_loop_weight * over.square().mean();
   }
   return result;

@@ -16,14 +16,15 @@ namespace silc {
 
 /// What (S5) leaves of a batch of moments; the budget is made of it. Any float type.
 struct ContactBatch {
-  Tensor mode;     // (B) uint8    ContactMode
-  Tensor com;      // (B, 3, nv)   contact-consistent [m/rad]
-  Tensor hand;     // (B, 2, 3, nv) with the base at rest
-  Tensor closing;  // (B, 6, nv)   J_c; read in double support only
-  Tensor gravity;  // (B, 3, nv)   E = ∂g_B/∂q
+  Tensor mode;          // (B) uint8    ContactMode
+  Tensor com;           // (B, 3, nv)   contact-consistent [m/rad]
+  Tensor hand_on_base;  // (B, 2, 3, nv)
+  Tensor closing;       // (B, 6, nv)   J_c; read in double support only
+  Tensor gravity;       // (B, 3, nv)   E = ∂g_B/∂q
 };
 
-/// The budget of every sample as factors that need no reduced coordinates:
+/// The budget of every sample as factors that need no reduced coordinates; the batched twin of
+/// FactorBudget() in silc/stiffness/budget.h:
 ///
 ///     P Pᵀ = N M_s⁻¹ Nᵀ,    Π = N (Nᵀ N)⁻¹ Nᵀ                                           (S6)
 ///

@@ -9,9 +9,11 @@
 
 #include "silc/base/check.h"
 #include "silc/learn/ppo.h"
-#include "silc/stiffness/condition.h"
+#include "silc/stiffness/condition_reference.h"
 #include "silc/stiffness/joint_stiffness.h"
-#include "silc/stiffness/penalty.h"
+#include "silc/stiffness/observer.h"
+#include "silc/stiffness/penalty_reference.h"
+#include "silc/stiffness/row_rank.h"
 #include "silc/stiffness/test_support.h"
 
 namespace silc {
@@ -37,6 +39,7 @@ constexpr int kBatch = 8, kFrame = 2 * kJoints + 6, kFrames = 2, kObs = kFrame *
 struct World {
   Servo servo;
   BudgetSpec spec;
+  std::vector<BodyJacobians> body;
   std::vector<ContactKinematics> contact;
   ContactBatch batch;
   std::vector<Network> networks;
@@ -60,8 +63,8 @@ struct World {
     for (int i = 0; i < kBatch; ++i) {
       const auto mode = static_cast<ContactMode>(i % 4);
       ContactKinematics k;
-      const auto body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
-      SILC_CHECK(ComputeContactKinematics(body, mode, nullptr, &k) == StiffnessStatus::kOk);
+      body.push_back(test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng)));
+      SILC_CHECK(ComputeContactKinematics(body.back(), mode, nullptr, &k) == StiffnessStatus::kOk);
       modes.push_back(i % 4);
       com.push_back(ToTensor(k.com));
       hand.push_back(at::stack({ToTensor(k.hand_on_base[0]), ToTensor(k.hand_on_base[1])}));
@@ -278,6 +281,35 @@ TEST(BudgetFactors, MarksASampleThatLostRank) {
   EXPECT_TRUE(at::isfinite(factors.P).all().item<bool>());
 }
 
+// The rank rule is that of silc/stiffness, close to its threshold, for the stacked points and for
+// the closing constraint, whose rows have different units.
+TEST(BudgetFactors, MarkWhatStiffnessCallsDependent) {
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(200, 200, 20000);
+  for (const double part :
+       {0.5 * kRankTolerance, 0.99 * kRankTolerance, 1.01 * kRankTolerance, 2 * kRankTolerance}) {
+    SCOPED_TRACE(part);
+    World world;
+    // the third row is the first, but for this part
+    MatrixXd com = MatrixXd::Identity(3, kJoints);
+    com.row(2) = com.row(0) + part * com.row(2);
+    world.batch.com[1].copy_(ToTensor(com));
+    MatrixXd closing = MatrixXd::Identity(6, kJoints);
+    closing.row(5) = 40 * (closing.row(1) + part * closing.row(5));
+    world.batch.closing[0].copy_(ToTensor(closing));
+    const BudgetFactors factors =
+        MakeBudgetFactors(spec, world.input.servo.kp, world.batch, at::kDouble);
+    closing.rowwise().normalize();
+    BudgetFactor plain;
+    const MatrixXd K_x = spec.com->asDiagonal();
+    EXPECT_EQ(factors.ok[1].item<bool>(),
+              FactorBudget(com, K_x, 50, &plain) == StiffnessStatus::kOk);
+    EXPECT_EQ(factors.ok[0].item<bool>(), RowsAreIndependent(closing));
+    EXPECT_EQ(factors.ok[1].item<bool>(), part > kRankTolerance);
+    EXPECT_EQ(factors.ok[0].item<bool>(), part > kRankTolerance);
+  }
+}
+
 // The first sample of an episode: nothing is known of its contacts, whatever the budget looks at.
 TEST(BudgetFactors, LeavesSamplesOfUnknownContactOut) {
   World world;
@@ -351,15 +383,20 @@ TEST(PenaltyValue, ScalarAnisotropicAndLogProbAgreeWithStiffness) {
   EXPECT_NEAR(drawn / expected, 1, 0.025);
 }
 
-StaticStiffness Reference(World* world, int i) {
+// The sums over frames of one sample's Jacobians, as if they were of one frame.
+PolicyJacobians SampleJacobians(World* world, int i) {
   const Channels& c = world->input.channels;
   PolicyJacobians jacobians;
   jacobians.J_q = {world->Jacobian(c.q, i)};
   jacobians.J_a = {world->Jacobian(c.a, i)};
   jacobians.J_tau = {world->Jacobian(c.tau, i)};
   jacobians.J_g = {world->Jacobian(c.g, i)};
+  return jacobians;
+}
+
+StaticStiffness Reference(World* world, int i) {
   PolicySums sums;
-  SumPolicy(jacobians, kJoints, &sums);
+  SumPolicy(SampleJacobians(world, i), kJoints, &sums);
   StaticChannels channels;
   channels.E = &world->contact[i].E;
   StaticStiffness stiffness;
@@ -402,34 +439,113 @@ TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
 
 const Eigen::Vector3d kStiffHand(6000, 4000, 5000);  // [N/m] more than the policies below have
 
-// The band from m to M, as it is written, with dense factors: all σ of every sample.
-TEST(PenaltyValue, ABandForHandsAgreesWithStiffness) {
-  const Eigen::Vector3d floor(0.5, 0, 0.9);
+// One sample as silc/stiffness has it.
+struct PlainSample {
+  MatrixXd K;        // K_s
+  double loop_norm;  // ‖S_a + S_τ Kp α‖
+};
+
+// The penalty of one sample, written out with dense factors:
+//     A = 2 L⁻¹ (K − m) L⁻ᵀ/min(b, 1) − I,  L Lᵀ = M − m;  Σ hinge(σ(A)/max(b, 1)) + the loop's
+//     term
+double PlainPenalty(const World& world, const PlainSample& sample, int i, double bound) {
+  const ContactKinematics& c = world.contact[i];
+  ReducedBudget reduced;
+  SILC_CHECK(ComputeReducedBudget(world.spec, world.servo, c, &reduced) == StiffnessStatus::kOk);
+  const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
+  MatrixXd m = MatrixXd::Zero(N.cols(), N.cols());
+  for (int side = 0; side < 2; ++side) {
+    if (!world.spec.hand[side]) continue;
+    const MatrixXd J = c.hand_on_base[side] * N;
+    const Eigen::Vector3d k = world.spec.hand_floor.cwiseProduct(*world.spec.hand[side]);
+    m += J.transpose() * k.asDiagonal() * J;
+  }
+  const MatrixXd L_inverse = test::LowerCholesky(MatrixXd(reduced.M) - m).inverse();
+  const MatrixXd form = L_inverse * (N.transpose() * sample.K * N - m) * L_inverse.transpose();
+  const MatrixXd A = 2 / std::min(bound, 1.0) * form - MatrixXd::Identity(N.cols(), N.cols());
+  const Eigen::VectorXd sigmas = Eigen::JacobiSVD<MatrixXd>(A).singularValues();
+  double value = 0;
+  for (const double sigma : sigmas) {
+    const double over = std::max(1.0, sigma / std::max(bound, 1.0));
+    value += std::pow(world.config.hinge == "log" ? std::log(over) : over - 1, 2);
+    if (world.config.sigmas == "largest") break;
+  }
+  const double limit = world.config.action_loop_limit + 0.5 * std::log(std::max(bound, 1.0));
+  return value +
+         world.config.action_loop_weight * std::pow(std::max(0.0, sample.loop_norm - limit), 2);
+}
+
+// (S6), (S3) and the penalty made of them are batched twins of silc/stiffness: sample by sample the
+// same σ as an observer reads, and the same value as the formula, over all that a training may
+// choose. Points, weights, floors, bounds, hinges, the loop's term; every contact mode is in the
+// batch.
+TEST(PenaltyValue, IsTheTwinOfStiffnessOverEveryOptionOfATraining) {
+  int compared = 0, banded = 0;
   for (const NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
     World world(weight, {10, 9}, kStiffHand);
-    world.config.action_loop_weight = 0;
-    world.config.sigmas = "all";
-    const double free = StaticPenalty(world.Run(), world.config).value.item<double>();
-    world.SetFloor(floor);
-    double expected = 0;
+    world.config.action_loop_limit = 0.05;
+    world.config.action_loop_weight = 10;
+    const auto left_hand = std::make_optional(Eigen::Vector3d(1000, 900, 800));
+    const auto com = world.spec.com, right_hand = world.spec.hand[1];
+    std::vector<PlainSample> samples;
+    std::vector<PolicyJacobians> policies;
     for (int i = 0; i < kBatch; ++i) {
-      const ContactKinematics& c = world.contact[i];
-      ReducedBudget reduced;
-      ASSERT_EQ(ComputeReducedBudget(world.spec, world.servo, c, &reduced), StiffnessStatus::kOk);
-      const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
-      const MatrixXd K = N.transpose() * Reference(&world, i).K * N, J = c.hand_on_base[1] * N;
-      const Eigen::Vector3d k(floor[0] * kStiffHand[0], 0, floor[2] * kStiffHand[2]);
-      const MatrixXd M = reduced.M, m = J.transpose() * k.asDiagonal() * J;
-      const MatrixXd L = test::LowerCholesky((M - m) / 2);
-      const MatrixXd band = L.inverse() * (K - (M + m) / 2) * L.inverse().transpose();
-      const Eigen::VectorXd sigmas = Eigen::JacobiSVD<MatrixXd>(band).singularValues();
-      for (const double sigma : sigmas) {
-        expected += std::pow(std::max(0.0, sigma - 1), 2) / kBatch;
+      policies.push_back(SampleJacobians(&world, i));
+      const Eigen::VectorXd gain = world.servo.kp.cwiseProduct(world.servo.alpha);
+      samples.push_back(
+          {Reference(&world, i).K,
+           test::SpectralNorm(policies[i].J_a[0] + policies[i].J_tau[0] * gain.asDiagonal())});
+    }
+    for (int named = 0; named < 8; ++named) {  // bits: centre of mass, left hand, right hand
+      for (const bool floored : {false, true}) {
+        if (floored && named < 2) continue;  // no hand, no floor
+        world.spec.com = named & 1 ? com : std::nullopt;
+        world.spec.hand[0] = named & 2 ? left_hand : std::nullopt;
+        world.spec.hand[1] = named & 4 ? right_hand : std::nullopt;
+        world.SetFloor(floored ? Eigen::Vector3d(0.5, 0, 0.9) : Eigen::Vector3d::Zero());
+        banded += floored;
+        ASSERT_TRUE(world.input.budget.ok.all().item<bool>());
+
+        // σ of an observer
+        ObserverOptions options;
+        options.servo = world.servo;
+        options.budget = world.spec;
+        options.frames = 1;
+        options.require_stable_loop = false;
+        StiffnessObserver observer(options);
+        world.input.bound = Tensor();
+        const Tensor sigma = StaticPenalty(world.Run(), world.config).sigma;
+        for (int i = 0; i < kBatch; ++i) {
+          const StiffnessReading& reading =
+              observer.Observe(policies[i], world.body[i], world.contact[i].mode);
+          ASSERT_EQ(reading.quasi_static.status, StiffnessStatus::kOk);
+          EXPECT_NEAR(sigma[i].item<double>() / reading.quasi_static.sigma, 1, 1e-7);
+        }
+
+        for (const char* sigmas : {"all", "largest"}) {
+          for (const char* hinge : {"log", "square"}) {
+            for (const double bound : {0.8, 1.0, 3.0}) {
+              SCOPED_TRACE(testing::Message()
+                           << "weight " << int(weight) << ", points " << named << ", floor "
+                           << floored << ", " << sigmas << ", " << hinge << ", bound " << bound);
+              world.config.sigmas = sigmas;
+              world.config.hinge = hinge;
+              world.input.bound = at::full({}, bound, at::kDouble);
+              double expected = 0;
+              for (int i = 0; i < kBatch; ++i) {
+                expected += PlainPenalty(world, samples[i], i, bound) / kBatch;
+              }
+              const double got = StaticPenalty(world.Run(), world.config).value.item<double>();
+              EXPECT_NEAR(got / expected, 1, 1e-7);
+              ++compared;
+            }
+          }
+        }
       }
     }
-    EXPECT_NEAR(StaticPenalty(world.Run(), world.config).value.item<double>() / expected, 1, 1e-8);
-    EXPECT_GT(expected, 1.1 * free);
   }
+  EXPECT_EQ(compared, 2 * (8 + 6) * 12);
+  EXPECT_EQ(banded, 2 * 6);
 }
 
 // The loop that is bounded is the whole one: actions seen, and actions felt through their torque.

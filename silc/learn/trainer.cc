@@ -138,7 +138,7 @@ void Trainer::Impl::MakeBuffers() {
     const std::int64_t n = spec.stiffness_spec.servo.nv();
     mode = at::zeros({T + 1, N}, options.dtype(at::kByte));
     com = at::zeros({T + 1, N, 3, n}, options);
-    hand = at::zeros({T + 1, N, 2, 3, n}, options);
+    hand_on_base = at::zeros({T + 1, N, 2, 3, n}, options);
     closing = at::zeros({T + 1, N, 6, n}, options);
     gravity = at::zeros({T + 1, N, 3, n}, options);
   }

@@ -74,7 +74,7 @@ struct Trainer::Impl {
 
   // rollout, (steps + 1) where the state after the last step counts, too
   Tensor obs, critic_obs, action, mean, value, logp, reward, done, timed_out;
-  Tensor mode, com, hand, closing, gravity;
+  Tensor mode, com, hand_on_base, closing, gravity;
   std::vector<Tensor> std_old;
   Tensor noise;      // (T, N, actions) standard normal
   Tensor kl_target;  // scalar, on the device

@@ -13,7 +13,7 @@ ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
     // tensors have no enums: the bytes are ContactModes
     view.stiffness = {.mode = reinterpret_cast<ContactMode*>(mode[t].data_ptr<std::uint8_t>()),
                       .com = com[t].data_ptr<float>(),
-                      .hand_on_base = hand[t].data_ptr<float>(),
+                      .hand_on_base = hand_on_base[t].data_ptr<float>(),
                       .closing = closing[t].data_ptr<float>(),
                       .gravity = gravity[t].data_ptr<float>()};
   }

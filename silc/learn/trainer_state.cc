@@ -63,7 +63,7 @@ NamedTensors Trainer::Impl::Carried() const {
     list.insert(list.end(),
                 {{"next.mode", mode},
                  {"next.com", com},
-                 {"next.hand", hand},
+                 {"next.hand", hand_on_base},
                  {"next.closing", closing},
                  {"next.gravity", gravity}});
   }

@@ -70,7 +70,7 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
     batch.budget[chunk] =
         MakeBudgetFactors(budget,
                           servo.kp,
-                          {batch.mode[chunk], pick(com), pick(hand), pick(closing), {}},
+                          {batch.mode[chunk], pick(com), pick(hand_on_base), pick(closing), {}},
                           at::kFloat);
   });
   return batch;

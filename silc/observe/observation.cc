@@ -22,12 +22,6 @@ ObserverOptions MakeObserverOptions(const Servo& servo, const BudgetSpec& budget
   return observer;
 }
 
-// The same numbers with all that is sensed following: what a hand on the robot feels.
-BudgetSpec Felt(BudgetSpec budget) {
-  budget.torque = budget.gravity = Channel::kFollowed;
-  return budget;
-}
-
 }  // namespace
 
 MomentReading::MomentReading(const StiffnessReading& reading)
@@ -43,7 +37,7 @@ MomentReading::MomentReading(const StiffnessReading& reading)
       one_step(reading.one_step),
       quasi_static(reading.quasi_static),
       com(reading.com),
-      hand{reading.hand[0], reading.hand[1]} {}
+      hand_in_world{reading.hand_in_world[0], reading.hand_in_world[1]} {}
 
 void Moment::DropMatrices() {
   reading.K_1.resize(0, 0);
@@ -60,10 +54,7 @@ MomentObserver::MomentObserver(const RobotModel& robot,
       servo_(servo),
       timing_(timing),
       options_(options),
-      observer_(MakeObserverOptions(servo, Felt(options.budget.spec))) {
-  const BudgetSpec& budget = options.budget.spec;
-  if (budget != Felt(budget)) judge_.emplace(MakeObserverOptions(servo, budget));
-}
+      observer_(MakeObserverOptions(servo, options.budget.spec)) {}
 
 Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, double time) {
   // derivatives may be infinite where the answer is not (a square root at zero): such a moment is
@@ -75,19 +66,8 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   Moment moment;
   moment.time = time;
   moment.mode = mode;
-  const StiffnessReading& felt = observer_.Observe(jacobians_, body_, mode);
-  moment.reading = MomentReading(felt);
-  // the verdict goes by the budget's own channels
-  JointMatrix K_judged = felt.K_s;
-  if (judge_) {
-    const StiffnessReading& judged = judge_->Observe(jacobians_, body_, mode);
-    moment.reading.one_step = judged.one_step;
-    moment.reading.quasi_static = judged.quasi_static;
-    moment.reading.com.worst = judged.com.worst;
-    for (const int hand : {kLeft, kRight})
-      moment.reading.hand[hand].worst = judged.hand[hand].worst;
-    K_judged = judged.K_s;
-  }
+  const StiffnessReading& reading = observer_.Observe(jacobians_, body_, mode);
+  moment.reading = MomentReading(reading);
   moment.p_WB = Eigen::Map<const Eigen::Vector3d>(data->xpos + 3 * robot_.base_body());
   const Eigen::Matrix3d R_WB = BaseRotation(robot_, *data);
   moment.yaw = std::atan2(R_WB(1, 0), R_WB(0, 0));
@@ -106,13 +86,13 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.action = policy->raw_action();
 
   // the paper's test, in the same coordinates as the budget
-  if (options_.random_directions > 0 && K_judged.allFinite()) {
+  if (options_.random_directions > 0 && reading.judged_status == StiffnessStatus::kOk) {
     ReducedBudget budget;
     const ContactKinematics& contact = observer_.contact();
     if (ComputeReducedBudget(options_.budget.spec, servo_, contact, &budget) ==
         StiffnessStatus::kOk) {
-      JointMatrix K_z = K_judged;
-      if (contact.closed) K_z = contact.N.transpose() * K_judged * contact.N;
+      JointMatrix K_z = reading.K_judged;
+      if (contact.closed) K_z = contact.N.transpose() * reading.K_judged * contact.N;
       Rng rng(options_.seed, 0, count_);
       moment.random_directions = TestQuadraticForm(K_z, budget.M, options_.random_directions, &rng);
     }

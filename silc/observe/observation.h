@@ -3,7 +3,6 @@
 
 #include <array>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,7 @@ struct MomentReading {
   ActionLoopRadius loop;
   double loop_condition = 0;  // [1]
   BudgetReading one_step, quasi_static;
-  PointReading com, hand[2];
+  PointReading com, hand_in_world[2];
 };
 
 /// Everything observed at one control step. Matrices are NaN where their status is not kOk.
@@ -43,10 +42,8 @@ struct Moment {
   Eigen::Vector3d p_WB = Eigen::Vector3d::Zero();  // [m] base
   double yaw = 0;                                  // [rad] of the base
   double saturation = 0;                           // [1] of the control step before, see ClosedLoop
-  /// K₁, K_s and points as they are felt, everything that is sensed following; σ and `worst` under
-  /// the budget's own channels.
-  MomentReading reading;
-  QuadraticFormTest random_directions;  // the paper's test on K_s under the budget's channels
+  MomentReading reading;                           // what is felt, and what the budget judges
+  QuadraticFormTest random_directions;             // the paper's test on K_judged
   std::array<Eigen::VectorXd, kDampingHz.size()> damping;  // [N·m·s/rad] diagonal of Im K/ω
   Eigen::VectorXd q, qd, tau;                              // [rad], [rad/s], [N·m] robot's order
   Eigen::Vector4d quat_wxyz = {1, 0, 0, 0};                // of the base
@@ -118,8 +115,7 @@ class MomentObserver {
   Servo servo_;
   LoopTiming timing_;
   ObservationOptions options_;
-  StiffnessObserver observer_;              // what is felt
-  std::optional<StiffnessObserver> judge_;  // where the budget holds a channel
+  StiffnessObserver observer_;
   PolicyJacobians jacobians_;
   BodyJacobians body_;
   double time_ = 0;

@@ -48,7 +48,8 @@ std::string CsvRow(const Moment& moment) {
   number(reading.quasi_static.sigma);
   number(reading.quasi_static.worst);
   number(reading.one_step.sigma);
-  for (const PointReading* point : {&reading.com, &reading.hand[0], &reading.hand[1]}) {
+  for (const PointReading* point :
+       {&reading.com, &reading.hand_in_world[0], &reading.hand_in_world[1]}) {
     for (int axis = 0; axis < 3; ++axis) number(point->one_axis[axis]);
   }
   for (const double k : reading.K_1_diag) number(k);

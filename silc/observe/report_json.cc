@@ -111,8 +111,8 @@ Json MomentJson(const Moment& moment) {
             {"violations", moment.random_directions.violations},
             {"worst_ratio", Number(moment.random_directions.worst_ratio)}}},
           {"com", Point(reading.com)},
-          {"left_hand", Point(reading.hand[0])},
-          {"right_hand", Point(reading.hand[1])},
+          {"left_hand", Point(reading.hand_in_world[0])},
+          {"right_hand", Point(reading.hand_in_world[1])},
           {"damping", std::move(damping)},
           {"K_1", Matrix(reading.K_1)},
           {"K_s", Matrix(reading.K_s)}};

@@ -177,7 +177,9 @@ Eigen::Matrix3d MedianMatrix(const ObservationRun& run,
 
 std::vector<Panel> EllipsePanels(const ObservationRun& run) {
   const auto com = [](const Moment& m) -> const PointReading& { return m.reading.com; };
-  const auto hand = [](const Moment& m) -> const PointReading& { return m.reading.hand[0]; };
+  const auto hand = [](const Moment& m) -> const PointReading& {
+    return m.reading.hand_in_world[0];
+  };
   std::vector<Panel> panels;
   const auto ellipse = [&](const std::string& title, int a, int b, const auto& point) {
     Panel panel;
@@ -227,12 +229,12 @@ std::string ObservationSvg(const ObservationRun& run) {
         }));
     figure.panels.push_back(PointPanel(
         run, "left hand", run.budget.spec.hand[0], [](const Moment& m) -> const PointReading& {
-          return m.reading.hand[0];
+          return m.reading.hand_in_world[0];
         }));
     figure.panels.push_back(SigmaPanel(run));
     figure.panels.push_back(PointPanel(
         run, "right hand", run.budget.spec.hand[1], [](const Moment& m) -> const PointReading& {
-          return m.reading.hand[1];
+          return m.reading.hand_in_world[1];
         }));
   }
   for (Panel& panel : FrequencyPanels(run)) figure.panels.push_back(std::move(panel));

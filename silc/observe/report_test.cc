@@ -88,8 +88,9 @@ TEST_F(Report, SvgDrawsEveryPanel) {
   // where no moment has a static answer, the panels say that instead of standing empty
   ObservationRun run = *run_;
   for (Moment& moment : run.moments) {
-    for (PointReading* point :
-         {&moment.reading.com, &moment.reading.hand[0], &moment.reading.hand[1]}) {
+    for (PointReading* point : {&moment.reading.com,
+                                &moment.reading.hand_in_world[0],
+                                &moment.reading.hand_in_world[1]}) {
       point->one_axis.setConstant(NAN);
       point->C_x.setConstant(NAN);
     }

@@ -95,8 +95,8 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
   ContactKinematics contact;
   const StiffnessStatus contact_status =
       ComputeContactKinematics(body, result->mode, nullptr, &contact);
-  const Jacobian3& J = options.point == Push::Point::kLeftHand    ? contact.hand[kLeft]
-                       : options.point == Push::Point::kRightHand ? contact.hand[kRight]
+  const Jacobian3& J = options.point == Push::Point::kLeftHand    ? contact.hand_in_world[kLeft]
+                       : options.point == Push::Point::kRightHand ? contact.hand_in_world[kRight]
                                                                   : contact.com;
 
   PolicyJacobians jacobians;

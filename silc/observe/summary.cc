@@ -149,7 +149,7 @@ RunSummary Summarize(const ObservationRun& run) {
         run,
         hand == kLeft ? "left hand" : "right hand",
         budget.hand[hand],
-        [hand](const Moment& m) -> const PointReading& { return m.reading.hand[hand]; }));
+        [hand](const Moment& m) -> const PointReading& { return m.reading.hand_in_world[hand]; }));
   }
 
   std::map<ContactMode, std::vector<const Moment*>> by_mode;

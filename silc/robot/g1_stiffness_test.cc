@@ -16,8 +16,9 @@
 #include "silc/robot/pose.h"
 #include "silc/robot/robot_model.h"
 #include "silc/stiffness/budget.h"
-#include "silc/stiffness/condition.h"
-#include "silc/stiffness/task_stiffness.h"
+#include "silc/stiffness/condition_reference.h"
+#include "silc/stiffness/task_stiffness_reference.h"
+#include "silc/stiffness/test_support.h"
 
 namespace silc {
 namespace {
@@ -92,7 +93,9 @@ class G1Stiffness : public ::testing::Test {
 };
 
 // The three modes of the paper's Table I.
-std::span<const NamedBudget> TableOne() { return PaperModes().subspan(0, 3); }
+std::span<const test::NamedBudget> TableOne() {
+  return std::span(test::PaperModes()).subspan(0, 3);
+}
 
 // (S5) on the robot: along B and N MuJoCo's own kinematics keeps the feet, and gravity turns as E
 // says.
@@ -133,7 +136,7 @@ TEST_F(G1Stiffness, MuJoCoKeepsTheFeetAlongTheAllowedMotions) {
       };
       // central differences over 1e-5: 1e-10 of curvature, 1e-11 of rounding
       EXPECT_LT((slope(&State::com) - contact.com * motions.col(k)).norm(), 1e-8);
-      EXPECT_LT((slope(&State::hand) - contact.hand[kLeft] * motions.col(k)).norm(), 1e-8);
+      EXPECT_LT((slope(&State::hand) - contact.hand_in_world[kLeft] * motions.col(k)).norm(), 1e-8);
       EXPECT_LT((slope(&State::gravity) - contact.E * motions.col(k)).norm(), 1e-8);
       for (int s = 0; s < 2; ++s) {
         const bool stands = contact.closed || (mode == ContactMode::kLeftSupport) == (s == kLeft);
@@ -157,7 +160,8 @@ TEST_F(G1Stiffness, APushOnTheFloatingRobotGivesTheSameCompliance) {
     const MatrixXd com = PushedCompliance(body_.com, Kp_, mode);
     const MatrixXd hand = PushedCompliance(body_.hand[kRight], Kp_, mode);
     EXPECT_LT((Task(contact.com, Kp_, contact).C_x - com).norm(), 1e-9 * com.norm()) << Name(mode);
-    EXPECT_LT((Task(contact.hand[kRight], Kp_, contact).C_x - hand).norm(), 1e-9 * hand.norm());
+    EXPECT_LT((Task(contact.hand_in_world[kRight], Kp_, contact).C_x - hand).norm(),
+              1e-9 * hand.norm());
   }
 }
 
@@ -175,9 +179,9 @@ TEST_F(G1Stiffness, ServoAloneIsSoftAtTheCenterOfMass) {
   // a push along one axis reads far less than the diagonal of K_x
   EXPECT_GT(com_ds.K_x(0, 0), 4 * com_ds.one_axis[0]);
   // the hand through the whole body, and with the pelvis held
-  const TaskStiffness hand = Task(ds.hand[kLeft], Kp_, ds);
+  const TaskStiffness hand = Task(ds.hand_in_world[kLeft], Kp_, ds);
   const ContactKinematics flight = Contact(ContactMode::kFlight);
-  const TaskStiffness held = Task(flight.hand[kLeft], Kp_, flight);
+  const TaskStiffness held = Task(flight.hand_in_world[kLeft], Kp_, flight);
   for (int axis = 0; axis < 3; ++axis) EXPECT_LT(hand.one_axis[axis], held.one_axis[axis]);
   // the paper's hands, soft 400 and hard 1000 N/m along z, are both stiffer than these springs
   EXPECT_GT(hand.one_axis[2], 100);
@@ -186,7 +190,7 @@ TEST_F(G1Stiffness, ServoAloneIsSoftAtTheCenterOfMass) {
     std::printf("[ figures  ] %-28s %6.0f %6.0f %6.0f N/m\n", what, k[0], k[1], k[2]);
     for (int i = 0; i < 3; ++i) EXPECT_NEAR(k[i] / figures[i], 1, 0.02) << what << " " << i;
   };
-  const TaskStiffness hand_ss = Task(ss.hand[kLeft], Kp_, ss);
+  const TaskStiffness hand_ss = Task(ss.hand_in_world[kLeft], Kp_, ss);
   expect("com, single support, 1/C_ii", com_ss.one_axis, {46, 45, 1031});
   expect("com, single support, K_ii", com_ss.K_x.diagonal(), {95, 340, 8850});
   expect("com, double support, 1/C_ii", com_ds.one_axis, {92, 836, 15083});
@@ -249,7 +253,7 @@ TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
   };
   const auto n = J.cols();
   double least = 0, most = -HUGE_VAL;
-  for (const NamedBudget& mode : TableOne()) {
+  for (const test::NamedBudget& mode : TableOne()) {
     for (double b : {0.25, 0.5, 1.0}) {
       const double lambda = smallest(mode.spec, Kp_.inverse() / b);
       least = std::min(least, lambda);
@@ -271,7 +275,7 @@ TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
     return Eigen::SelfAdjointEigenSolver<MatrixXd>(0.5 * (S + S.transpose())).eigenvalues()[0];
   };
   for (int k = 0; k < 3; ++k) {
-    const NamedBudget& mode = TableOne()[k];
+    const test::NamedBudget& mode = TableOne()[k];
     ReducedBudget budget;
     ASSERT_EQ(ComputeReducedBudget(mode.spec, servo_, ss, &budget), StiffnessStatus::kOk);
     double one = 0, two = 0;
@@ -294,7 +298,7 @@ TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
   }
 }
 
-// Shape and scale with the servo as the shape: eta, the factor by which the gains would have to go
+// eta, the factor by which the gains would have to go
 // down (or might go up) for a task bound. Two ways to the same number: eta is the smallest over all
 // force directions of the servo's compliance against the bound's, which a search finds too.
 TEST_F(G1Stiffness, DoubleSupportAllowsLessOfTheServo) {
@@ -316,17 +320,12 @@ TEST_F(G1Stiffness, DoubleSupportAllowsLessOfTheServo) {
     for (int k = 0; k < 2; ++k) {
       const ContactKinematics contact =
           Contact(k == 0 ? ContactMode::kLeftSupport : ContactMode::kDoubleSupport);
-      const Jacobian3& J_q = c.hand ? contact.hand[kLeft] : contact.com;
+      const Jacobian3& J_q = c.hand ? contact.hand_in_world[kLeft] : contact.com;
       const MatrixXd J = contact.closed ? MatrixXd(J_q * contact.N) : MatrixXd(J_q);
       const MatrixXd B_0 = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
-      const MatrixXd K_x = c.K_x.asDiagonal();
-      JointMatrix M;
-      ASSERT_EQ(ShapeAndScaleBudget(J, K_x, 0.5 * (B_0 + B_0.transpose()), &eta[k], &M),
-                StiffnessStatus::kOk);
-      double worst = 0;
-      const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
-      ASSERT_EQ(WorstTaskEigenvalue(K_task, K_x, &worst), StiffnessStatus::kOk);
-      EXPECT_NEAR(worst, 1, 1e-6) << c.name;
+      const MatrixXd root = c.K_x.cwiseSqrt().asDiagonal();
+      const MatrixXd servo_over_bound = root * J * B_0.inverse() * J.transpose() * root;
+      eta[k] = Eigen::SelfAdjointEigenSolver<MatrixXd>(servo_over_bound).eigenvalues()[0];
 
       // no force finds the servo stiffer against the bound than 1/eta, and one comes near
       const MatrixXd C = Task(J_q, Kp_, contact).C_x;
@@ -376,10 +375,11 @@ TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
   const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(total).eigenvalues();
   EXPECT_LT(eigenvalues[1], 0);  // it falls forward and sideways
   EXPECT_GT(eigenvalues[2], 0);
-  EXPECT_GT(weight / h, PaperModes()[1].spec.com->x());
+  EXPECT_GT(weight / h, test::PaperModes()[1].spec.com->x());
   // what the compliance mode allows the ankle is less than gravity takes from it
   ReducedBudget budget;
-  ASSERT_EQ(ComputeReducedBudget(PaperModes()[1].spec, servo_, ss, &budget), StiffnessStatus::kOk);
+  ASSERT_EQ(ComputeReducedBudget(test::PaperModes()[1].spec, servo_, ss, &budget),
+            StiffnessStatus::kOk);
   std::printf("[ figures  ] compliance allows the ankle %.0f N·m/rad; Kp + H has %.0f and %.0f\n",
               budget.M(ankle, ankle),
               eigenvalues[0],
@@ -394,12 +394,13 @@ TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
 // stiffness. On the base the hands' rows know nothing of the legs.
 TEST_F(G1Stiffness, HandsAreBoundedOnTheBase) {
   for (int mode : {3, 4}) {
-    const NamedBudget& named = PaperModes()[mode];
+    const test::NamedBudget& named = test::PaperModes()[mode];
     for (ContactMode support : kSupports) {
       SCOPED_TRACE(testing::Message() << named.name << " " << Name(support));
       const ContactKinematics contact = Contact(support);
       ContactKinematics in_world = contact;
-      for (int side = 0; side < 2; ++side) in_world.hand_on_base[side] = contact.hand[side];
+      for (int side = 0; side < 2; ++side)
+        in_world.hand_on_base[side] = contact.hand_in_world[side];
       ReducedBudget budget, stacked;
       ASSERT_EQ(ComputeReducedBudget(named.spec, servo_, contact, &budget), StiffnessStatus::kOk);
       ASSERT_EQ(ComputeReducedBudget(named.spec, servo_, in_world, &stacked), StiffnessStatus::kOk);

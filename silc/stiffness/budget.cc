@@ -2,11 +2,11 @@
 #include "silc/stiffness/budget.h"
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 #include <cmath>
-#include <vector>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/row_rank.h"
 
 namespace silc {
 namespace {
@@ -34,14 +34,6 @@ std::string ValidateAxes(const char* name, const Eigen::Vector3d& k) {
   return std::string(name) + ": stiffness must be finite and above 0 N/m on every axis";
 }
 
-NamedBudget Mode(const char* name, double k_xy, double k_z, double null, double hand = 0) {
-  NamedBudget mode{name, {}};
-  mode.spec.com = Eigen::Vector3d(k_xy, k_xy, k_z);
-  mode.spec.null_stiffness = null;
-  if (hand > 0) mode.spec.hand[0] = mode.spec.hand[1] = Eigen::Vector3d::Constant(hand);
-  return mode;
-}
-
 }  // namespace
 
 std::string BudgetSpec::Validate() const {
@@ -65,85 +57,67 @@ std::string BudgetSpec::Validate() const {
 
 const char* Name(Channel channel) { return channel == Channel::kHeld ? "held" : "followed"; }
 
-std::span<const NamedBudget> PaperModes() {
-  // Table I and section V-B2 of the paper
-  static const std::vector<NamedBudget> modes = {
-      Mode("high-stiff", 1000, 20000, 100),
-      Mode("compliance", 200, 20000, 50),
-      Mode("hard-nullspace", 200, 20000, 500),
-      Mode("soft-hand", 200, 20000, 50, 200),
-      Mode("hard-hand", 200, 20000, 50, 1000),
-  };
-  return modes;
+StiffnessStatus FactorBudget(const ConstMatrix& J,
+                             const ConstMatrix& K_x,
+                             double b,
+                             BudgetFactor* out) {
+  const int m = static_cast<int>(J.rows()), n = static_cast<int>(J.cols());
+  SILC_CHECK(K_x.rows() == m && K_x.cols() == m);
+  SILC_CHECK(n <= kMaxDofs && m <= kMaxTaskRows);
+  out->b = b;
+  out->Q.resize(n, 0);
+  out->A.resize(0, 0);
+  out->Z.resize(0, 0);
+  if (!J.allFinite() || !K_x.allFinite() || !std::isfinite(b)) return StiffnessStatus::kNotFinite;
+  if (!(b > 0) || !IsSymmetric(K_x)) return StiffnessStatus::kBudgetNotPositive;
+  if (m == 0) return StiffnessStatus::kOk;
+  if (!RowsAreIndependent(J)) return StiffnessStatus::kRankDeficientJacobian;
+
+  // Jᵀ = Q R
+  const TallMatrix J_T = J.transpose();
+  const Eigen::HouseholderQR<TallMatrix> qr(J_T);
+  out->Q.setIdentity(n, m);
+  out->Q.applyOnTheLeft(qr.householderQ());
+  const TaskMatrix R = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
+  // (S6)
+  const TaskMatrix K = K_x;
+  const TaskMatrix RK = R * K;
+  out->A.noalias() = RK * R.transpose();
+  const Eigen::LLT<TaskMatrix> factor(out->A);
+  if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+  out->Z.setIdentity(m, m);
+  factor.matrixL().solveInPlace(out->Z);
+  out->Z.diagonal().array() -= 1 / std::sqrt(b);
+  return StiffnessStatus::kOk;
 }
 
 StiffnessStatus JointBudget(
     const ConstMatrix& J, const ConstMatrix& K_x, const ConstMatrix& W, double b, JointMatrix* M) {
   const int m = static_cast<int>(J.rows()), n = static_cast<int>(W.rows());
-  SILC_CHECK(W.cols() == n && K_x.rows() == m && K_x.cols() == m && (m == 0 || J.cols() == n));
-  SILC_CHECK(n <= kMaxDofs && m <= kMaxTaskRows);
-  if (!J.allFinite() || !K_x.allFinite() || !W.allFinite() || !std::isfinite(b)) {
-    return StiffnessStatus::kNotFinite;
-  }
-  if (!(b > 0) || !IsSymmetric(W) || !IsSymmetric(K_x)) return StiffnessStatus::kBudgetNotPositive;
-  const Eigen::LLT<JointMatrix> W_factor(W);
+  SILC_CHECK(W.cols() == n && n <= kMaxDofs && m <= kMaxTaskRows && (m == 0 || J.cols() == n));
+  if (!J.allFinite() || !W.allFinite()) return StiffnessStatus::kNotFinite;
+  if (!IsSymmetric(W)) return StiffnessStatus::kBudgetNotPositive;
+  const Eigen::LLT<JointMatrix> W_factor(W);  // W = L_W L_Wᵀ
   if (W_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+  // coordinates in which W is the identity: J L_W⁻ᵀ
+  TallMatrix J_T(n, m);
+  if (m > 0) {
+    J_T = J.transpose();
+    W_factor.matrixL().solveInPlace(J_T);
+  }
+  const TaskJacobian whitened = J_T.transpose();
+  BudgetFactor factor;
+  const StiffnessStatus status = FactorBudget(whitened, K_x, b, &factor);
+  if (status != StiffnessStatus::kOk) return status;
+
+  // M = L_W (b I + Q (A − b I) Qᵀ) L_Wᵀ
   *M = b * W;
   if (m == 0) return StiffnessStatus::kOk;
-
-  const Eigen::LLT<TaskMatrix> K_x_factor(K_x);
-  if (K_x_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-  if (m > n) return StiffnessStatus::kRankDeficientJacobian;
-  // rank, from the squares of J's singular values
-  const TaskMatrix gram = J * J.transpose();
-  const Eigen::SelfAdjointEigenSolver<TaskMatrix> singular(gram, Eigen::EigenvaluesOnly);
-  if (singular.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
-  const double largest = singular.eigenvalues()[m - 1], smallest = singular.eigenvalues()[0];
-  if (!(smallest > kRankTolerance * kRankTolerance * largest)) {
-    return StiffnessStatus::kRankDeficientJacobian;
-  }
-
-  // Λ = (J W⁻¹ Jᵀ)⁻¹: the task stiffness of W itself
-  TallMatrix Y = J.transpose();
-  W_factor.matrixL().solveInPlace(Y);
-  const TaskMatrix inverse_lambda = Y.transpose() * Y;
-  const TaskMatrix identity = TaskMatrix::Identity(m, m);
-  const TaskMatrix lambda = inverse_lambda.llt().solve(identity);
-  // (S6)
-  TaskMatrix middle = K_x - b * lambda;
-  middle = (0.5 * (middle + middle.transpose())).eval();
-  const TaskJacobian F = middle * J;
-  M->noalias() += J.transpose() * F;
-  return StiffnessStatus::kOk;
-}
-
-StiffnessStatus ShapeAndScaleBudget(const ConstMatrix& J,
-                                    const ConstMatrix& K_x,
-                                    const ConstMatrix& B_0,
-                                    double* eta,
-                                    JointMatrix* M) {
-  const int m = static_cast<int>(J.rows()), n = static_cast<int>(B_0.rows());
-  SILC_CHECK(m > 0 && J.cols() == n && B_0.cols() == n && K_x.rows() == m && K_x.cols() == m);
-  SILC_CHECK(n <= kMaxDofs && m <= kMaxTaskRows);
-  if (!J.allFinite() || !K_x.allFinite() || !B_0.allFinite()) return StiffnessStatus::kNotFinite;
-  if (!IsSymmetric(B_0) || !IsSymmetric(K_x)) return StiffnessStatus::kBudgetNotPositive;
-  const Eigen::LLT<JointMatrix> B_factor(B_0);
-  const Eigen::LLT<TaskMatrix> K_x_factor(K_x);
-  if (B_factor.info() != Eigen::Success || K_x_factor.info() != Eigen::Success) {
-    return StiffnessStatus::kBudgetNotPositive;
-  }
-  // L_xᵀ J C₀ Jᵀ L_x = Yᵀ Y with Y = L₀⁻¹ Jᵀ L_x
-  TallMatrix Y = J.transpose() * TaskMatrix(K_x_factor.matrixL());
-  B_factor.matrixL().solveInPlace(Y);
-  const TaskMatrix gram = Y.transpose() * Y;
-  const Eigen::SelfAdjointEigenSolver<TaskMatrix> solver(gram, Eigen::EigenvaluesOnly);
-  if (solver.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
-  // below this the smallest eigenvalue is rounding of the largest
-  const double floor = 1e-14 * solver.eigenvalues()[m - 1];
-  if (!(solver.eigenvalues()[0] > floor)) return StiffnessStatus::kRankDeficientJacobian;
-  *eta = solver.eigenvalues()[0];
-  // (S6), shape and scale
-  *M = *eta * B_0;
+  const TallMatrix Q = W_factor.matrixL() * factor.Q;
+  TaskMatrix middle = 0.5 * (factor.A + factor.A.transpose());
+  middle.diagonal().array() -= b;
+  const TallMatrix Q_middle = Q * middle;
+  M->noalias() += Q_middle * Q.transpose();
   return StiffnessStatus::kOk;
 }
 
@@ -155,43 +129,52 @@ void NullWeightDiagonal(const BudgetSpec& spec, const Servo& servo, JointVector*
   }
 }
 
+void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, BudgetRows* rows) {
+  int m = 0;
+  rows->J.resize(kMaxTaskRows, contact.com.cols());
+  rows->K_x.resize(kMaxTaskRows);
+  rows->floor.resize(kMaxTaskRows);
+  const auto stack = [&](const std::optional<Eigen::Vector3d>& k,
+                         const Jacobian3& J,
+                         const Eigen::Vector3d& least_share) {
+    if (!k) return;
+    rows->J.middleRows<3>(m) = J;
+    rows->K_x.segment<3>(m) = *k;
+    rows->floor.segment<3>(m) = least_share.cwiseProduct(*k);
+    m += 3;
+  };
+  if (contact.mode != ContactMode::kFlight) {
+    stack(spec.com, contact.com, Eigen::Vector3d::Zero());
+  }
+  for (int side = 0; side < 2; ++side) {
+    stack(spec.hand[side], contact.hand_on_base[side], spec.hand_floor);
+  }
+  rows->J.conservativeResize(m, Eigen::NoChange);
+  rows->K_x.conservativeResize(m);
+  rows->floor.conservativeResize(m);
+}
+
 StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
                                      const Servo& servo,
                                      const ContactKinematics& contact,
                                      ReducedBudget* out) {
-  const int nv = servo.nv();
-  SILC_CHECK(contact.com.cols() == nv);
-  const int nz = contact.closed ? static_cast<int>(contact.N.cols()) : nv;
-  int m = 0;
-  out->J.resize(kMaxTaskRows, nz);
-  out->K_x.resize(kMaxTaskRows);
-  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Jacobian3& J) {
-    if (!k) return;
-    if (contact.closed) {
-      out->J.middleRows<3>(m).noalias() = J * contact.N;
-    } else {
-      out->J.middleRows<3>(m) = J;
-    }
-    out->K_x.segment<3>(m) = *k;
-    m += 3;
-  };
-  if (contact.mode != ContactMode::kFlight) stack(spec.com, contact.com);
-  stack(spec.hand[0], contact.hand_on_base[0]);
-  stack(spec.hand[1], contact.hand_on_base[1]);
-  out->J.conservativeResize(m, nz);
-  out->K_x.conservativeResize(m);
-
+  SILC_CHECK(contact.com.cols() == servo.nv());
+  BudgetRows rows;
+  StackBudgetRows(spec, contact, &rows);
   JointVector weight;
   NullWeightDiagonal(spec, servo, &weight);
   JointMatrix W;
   if (contact.closed) {
+    out->J.noalias() = rows.J * contact.N;
     const JointMatrix WN = weight.asDiagonal() * contact.N;
     W = contact.N.transpose() * WN;
     W = (0.5 * (W + W.transpose())).eval();
   } else {
+    out->J = rows.J;
     W = weight.asDiagonal();
   }
-  const TaskMatrix K_x = out->K_x.asDiagonal();
+  out->K_x = rows.K_x;
+  const TaskMatrix K_x = rows.K_x.asDiagonal();
   return JointBudget(out->J, K_x, W, spec.null_stiffness, &out->M);
 }
 

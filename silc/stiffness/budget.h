@@ -3,7 +3,6 @@
 
 #include <array>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "silc/stiffness/condition.h"
@@ -52,57 +51,62 @@ struct BudgetSpec {
   bool operator==(const BudgetSpec&) const = default;
 };
 
-/// A budget with a name.
-struct NamedBudget {
-  const char* name;
-  BudgetSpec spec;
+/// What a spec bounds at one moment: the points it names, stacked. The centre of mass moves against
+/// the ground, through the feet; it has no row in flight, where nothing static holds it. The hands
+/// move against the base, in every contact mode.
+struct BudgetRows {
+  TaskJacobian J;    // m × nv   com, left hand, right hand, where named     [m/rad]
+  TaskVector K_x;    // m        how stiff each row may be                   [N/m]
+  TaskVector floor;  // m        how stiff it must be: hand_floor K_x        [N/m]
 };
+void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, BudgetRows* rows);
 
-/// The modes of the paper's Table I and of its hand-load experiment: high-stiff, compliance,
-/// hard-nullspace, soft-hand, hard-hand.
-std::span<const NamedBudget> PaperModes();
-
-/// Joint budget with a weighted null space.
+/// Joint budget with a weighted null space, factored.
 ///
 ///     M = Jᵀ K_x J + b (W − Jᵀ (J W⁻¹ Jᵀ)⁻¹ J)                                       (S6)
 ///
 /// Positive definite for any SPD K_x, W and b > 0, and exact: J M⁻¹ Jᵀ = K_x⁻¹. Several tasks
-/// stacked in J are bounded in every pattern across them, too. Reduced coordinates (double
-/// support): hand in J N and Nᵀ W N. No task (J with 0 rows): M = b W.
+/// stacked in J are bounded in every pattern across them, too. No task (J with 0 rows): M = b W.
+///
+/// This is (S6) in coordinates in which W is the identity. With Jᵀ = Q R, Q orthonormal columns,
+///
+///     M   = b I + Q (A − b I) Qᵀ,       A = R K_x Rᵀ
+///     L⁻¹ = b^{−1/2} I + Q Z Qᵀ,        Z = F − b^{−1/2} I,  Fᵀ F = A⁻¹
+///
+/// where L Lᵀ = M: no factor of an n × n matrix is needed. L is not triangular, which no σ minds.
+/// Everything that holds a stiffness against a budget comes through FactorBudget(). Its batched
+/// twin is MakeBudgetFactors() in silc/learn/penalty.h.
+struct BudgetFactor {
+  double b = 0;
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows> Q;
+  TaskMatrix A;  // m × m
+  TaskMatrix Z;  // m × m
+};
+
+/// @param J    m × n, in coordinates in which W is the identity    [m/rad of them]
+/// @param K_x  m × m, symmetric positive definite                  [N/m]
+/// @param b    > 0                                                 [N·m/rad] or [1]
+/// @return kOk, kNotFinite, kBudgetNotPositive (K_x or b), or kRankDeficientJacobian
+///         (RowsAreIndependent()). Does not allocate.
+StiffnessStatus FactorBudget(const ConstMatrix& J,
+                             const ConstMatrix& K_x,
+                             double b,
+                             BudgetFactor* out);
+
+/// (S6) as a matrix, in any coordinates: reduced ones (double support) want J N and Nᵀ W N.
 ///
 /// @param      J    m × n                                          [m/rad]
 /// @param      K_x  m × m, symmetric positive definite             [N/m]
 /// @param      W    n × n, symmetric positive definite             [1] or [N·m/rad]
 /// @param      b    > 0                                            [N·m/rad] or [1]
 /// @param[out] M    n × n, symmetric                               [N·m/rad]
-/// @return kOk, kNotFinite, kBudgetNotPositive (K_x, W or b), or kRankDeficientJacobian
-/// (kRankTolerance).
+/// @return as FactorBudget(); kBudgetNotPositive for W, too.
 StiffnessStatus JointBudget(
     const ConstMatrix& J, const ConstMatrix& K_x, const ConstMatrix& W, double b, JointMatrix* M);
 
-/// Smallest singular value of J over its largest below which J counts as rank deficient. K_x goes
-/// with its inverse square, so at 1e-6 about four digits of K_x are left in double precision.
-inline constexpr double kRankTolerance = 1e-6;  // [1]
-
-/// Shape and scale: the largest multiple of a shape B₀ that keeps the task bound.
-///
-///     M = η B₀,   η = λ_min(L_xᵀ J C₀ Jᵀ L_x),   K_x = L_x L_xᵀ                       (S6)
-///
-/// C₀ = B₀⁻¹ in the coordinates handed in (reduced ones in double support). The worst task
-/// eigenvalue is then exactly 1. Works near a singular J, where η goes to zero with it.
-///
-/// @return kOk, kNotFinite, kBudgetNotPositive, kRankDeficientJacobian
-StiffnessStatus ShapeAndScaleBudget(const ConstMatrix& J,
-                                    const ConstMatrix& K_x,
-                                    const ConstMatrix& B_0,
-                                    double* eta,
-                                    JointMatrix* M);
-
-/// The budget of a spec at one moment: rows of the tasks it names, in the coordinates z of
-/// `contact` (q̇ = N ż), and M in them (S6). In flight the centre of mass has no bound to keep; the
-/// hands, which are held against the base, have theirs.
+/// The budget of a spec at one moment in the coordinates z of `contact` (q̇ = N ż).
 struct ReducedBudget {
-  TaskJacobian J;  // m × nz   stacked: com, left hand, right hand on the base, where named
+  TaskJacobian J;  // m × nz   of StackBudgetRows(), times N
   TaskVector K_x;  // m        [N/m]
   JointMatrix M;   // nz × nz
 };

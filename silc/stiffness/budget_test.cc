@@ -10,7 +10,6 @@
 namespace silc {
 namespace {
 
-using test::LoewnerLessEqual;
 using test::MatrixXd;
 using test::RandomMatrix;
 using test::RandomSpd;
@@ -106,49 +105,50 @@ TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
   EXPECT_GT(indefinite, 20);
 }
 
-// Shape and scale: the worst task eigenvalue is exactly one, for any shape, also after a reduction.
-TEST(ShapeAndScaleBudget, MeetsTheTaskBoundExactly) {
+// The factor is of the same M: L⁻ᵀ L⁻¹ is its inverse.
+TEST(FactorBudget, IsAFactorOfTheJointBudget) {
   Rng rng(6);
-  for (int trial = 0; trial < 100; ++trial) {
-    const int n = 8, m = 3;
-    const MatrixXd J = RandomMatrix(m, n, &rng), K_x = RandomSpd(m, &rng, 100, 20000);
-    double eta = 0;
+  for (int m = 0; m <= 9; m += 3) {
+    const int n = 14;
+    const double b = 40;
+    const MatrixXd J = RandomMatrix(m, n, &rng), I = MatrixXd::Identity(n, n);
+    const MatrixXd K_x = m == 0 ? MatrixXd(0, 0) : RandomSpd(m, &rng, 100, 20000);
+    BudgetFactor factor;
+    ASSERT_EQ(FactorBudget(J, K_x, b, &factor), StiffnessStatus::kOk);
+    MatrixXd L_inverse = I / std::sqrt(b);
+    if (m > 0) L_inverse += factor.Q * factor.Z * factor.Q.transpose();
     JointMatrix M;
-    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, RandomSpd(n, &rng, 4, 300), &eta, &M),
-              StiffnessStatus::kOk);
-    const MatrixXd K_task = (J * MatrixXd(M).inverse() * J.transpose()).inverse();
-    const Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd> solver(test::Sym(K_task), K_x);
-    EXPECT_NEAR(solver.eigenvalues().maxCoeff(), 1, 1e-9);
+    ASSERT_EQ(JointBudget(J, K_x, I, b, &M), StiffnessStatus::kOk);
+    EXPECT_TRUE((L_inverse * M * L_inverse.transpose()).isIdentity(1e-9)) << m;
   }
 }
 
-// Damping (J W⁻¹ Jᵀ + ε²)⁻¹ near a singularity enlarges M and breaks the bound; scaling by η mends
-// it.
-TEST(ShapeAndScaleBudget, MendsADampedInverse) {
-  Rng rng(7);
-  for (int trial = 0; trial < 50; ++trial) {
-    const int n = 8, m = 3;
-    MatrixXd J = RandomMatrix(m, n, &rng);
-    J.row(2) = J.row(1) + 1e-3 * RandomMatrix(1, n, &rng);
-    const MatrixXd K_x = RandomSpd(m, &rng, 100, 2000), W = RandomSpd(n, &rng);
-    const MatrixXd gram = J * W.inverse() * J.transpose();
-    const MatrixXd damped = (gram + 0.01 * MatrixXd::Identity(m, m)).inverse();
-    const MatrixXd M_damped =
-        test::Sym(J.transpose() * K_x * J + 20 * (W - J.transpose() * damped * J));
-    JointMatrix M, M_scaled;
-    ASSERT_EQ(JointBudget(J, K_x, W, 20, &M), StiffnessStatus::kOk);
-    EXPECT_TRUE(LoewnerLessEqual(M, M_damped, 1e-8));
-    const auto compliance_slack = [&](const MatrixXd& budget) {
-      const MatrixXd L = test::LowerCholesky(K_x);
-      return test::MinEigenvalue(
-          test::Sym(L.transpose() * J * budget.inverse() * J.transpose() * L));
-    };
-    EXPECT_LT(compliance_slack(M_damped), 0.99);
-    double eta = 0;
-    ASSERT_EQ(ShapeAndScaleBudget(J, K_x, M_damped, &eta, &M_scaled), StiffnessStatus::kOk);
-    EXPECT_LT(eta, 1);
-    EXPECT_NEAR(compliance_slack(M_scaled), 1, 1e-6);
-  }
+// The floor of a band stands under the hands alone, row by row of the stack.
+TEST(StackBudgetRows, StacksThePointsThatHaveABoundInThisContactMode) {
+  Rng rng(12);
+  const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(1, 2, 3);
+  spec.hand[1] = Eigen::Vector3d(40, 50, 60);
+  spec.hand_floor = Eigen::Vector3d(0, 0.5, 0.25);
+  ContactKinematics contact;
+  BudgetRows rows;
+  ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kLeftSupport, nullptr, &contact),
+            StiffnessStatus::kOk);
+  StackBudgetRows(spec, contact, &rows);
+  ASSERT_EQ(rows.J.rows(), 6);
+  EXPECT_EQ(MatrixXd(rows.J.topRows<3>()), MatrixXd(contact.com));
+  EXPECT_EQ(MatrixXd(rows.J.bottomRows<3>()), MatrixXd(contact.hand_on_base[1]));
+  VectorXd K_x(6), floor(6);
+  K_x << 1, 2, 3, 40, 50, 60;
+  floor << 0, 0, 0, 0, 25, 15;
+  EXPECT_EQ(VectorXd(rows.K_x), K_x);
+  EXPECT_EQ(VectorXd(rows.floor), floor);
+  ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kFlight, nullptr, &contact),
+            StiffnessStatus::kOk);
+  StackBudgetRows(spec, contact, &rows);
+  ASSERT_EQ(rows.J.rows(), 3);
+  EXPECT_EQ(VectorXd(rows.floor), VectorXd(floor.tail<3>()));
 }
 
 // The budget of a spec, mode by mode, on a robot, with either weight: every point it names keeps
@@ -160,8 +160,8 @@ TEST(ReducedBudget, RecoversTheSpecInEveryContactMode) {
   const Servo servo = test::RandomServo(nv, &rng);
   const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
   for (NullWeight weight : {NullWeight::kIdentity, NullWeight::kServo}) {
-    for (int named = 0; named < 8; ++named) {  // bits: centre of mass, left hand, right hand
-      BudgetSpec spec = PaperModes()[4].spec;  // hard-hand: all three tasks
+    for (int named = 0; named < 8; ++named) {        // bits: centre of mass, left hand, right hand
+      BudgetSpec spec = test::PaperModes()[4].spec;  // hard-hand: all three tasks
       if (!(named & 1)) spec.com.reset();
       if (!(named & 2)) spec.hand[0].reset();
       if (!(named & 4)) spec.hand[1].reset();
@@ -205,16 +205,6 @@ TEST(ReducedBudget, RecoversTheSpecInEveryContactMode) {
   }
 }
 
-TEST(PaperModes, AreTheFiveOfThePaper) {
-  ASSERT_EQ(PaperModes().size(), 5u);
-  EXPECT_STREQ(PaperModes()[1].name, "compliance");
-  EXPECT_EQ(*PaperModes()[1].spec.com, Eigen::Vector3d(200, 200, 20000));
-  EXPECT_EQ(PaperModes()[2].spec.null_stiffness, 500);
-  EXPECT_FALSE(PaperModes()[0].spec.hand[0].has_value());
-  EXPECT_EQ(*PaperModes()[3].spec.hand[1], Eigen::Vector3d::Constant(200));
-  for (const NamedBudget& mode : PaperModes()) EXPECT_EQ(mode.spec.Validate(), "");
-}
-
 TEST(BudgetSpec, NonsenseIsToldInWords) {
   BudgetSpec spec;
   spec.com = Eigen::Vector3d(200, 0, 200);
@@ -231,11 +221,9 @@ TEST(JointBudget, IllPosedInputIsTold) {
   Rng rng(9);
   const MatrixXd J = RandomMatrix(3, 8, &rng), K_x = RandomSpd(3, &rng), W = RandomSpd(8, &rng);
   JointMatrix M;
-  double eta = 0;
   MatrixXd twins = J;
   twins.row(2) = 3 * twins.row(0);
   EXPECT_EQ(JointBudget(twins, K_x, W, 1, &M), StiffnessStatus::kRankDeficientJacobian);
-  EXPECT_EQ(ShapeAndScaleBudget(twins, K_x, W, &eta, &M), StiffnessStatus::kRankDeficientJacobian);
   twins.row(2) += 1e-4 * RandomMatrix(1, 8, &rng);
   EXPECT_EQ(JointBudget(twins, K_x, W, 1, &M), StiffnessStatus::kOk);
   MatrixXd negative = K_x;
@@ -243,14 +231,12 @@ TEST(JointBudget, IllPosedInputIsTold) {
   EXPECT_EQ(JointBudget(J, negative, W, 1, &M), StiffnessStatus::kBudgetNotPositive);
   EXPECT_EQ(JointBudget(J, K_x, -W, 1, &M), StiffnessStatus::kBudgetNotPositive);
   EXPECT_EQ(JointBudget(J, K_x, W, 0, &M), StiffnessStatus::kBudgetNotPositive);
-  EXPECT_EQ(ShapeAndScaleBudget(J, K_x, -W, &eta, &M), StiffnessStatus::kBudgetNotPositive);
   MatrixXd skewed = W;
   skewed(1, 0) += 0.1;
   EXPECT_EQ(JointBudget(J, K_x, skewed, 1, &M), StiffnessStatus::kBudgetNotPositive);
   MatrixXd nan = J;
   nan(0, 0) = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(JointBudget(nan, K_x, W, 1, &M), StiffnessStatus::kNotFinite);
-  EXPECT_EQ(ShapeAndScaleBudget(nan, K_x, W, &eta, &M), StiffnessStatus::kNotFinite);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/condition.h"
+#include "silc/stiffness/condition_reference.h"
 
 #include <gtest/gtest.h>
 

@@ -8,12 +8,12 @@
 
 #include "silc/base/check.h"
 #include "silc/stiffness/reciprocal_condition.h"
+#include "silc/stiffness/row_rank.h"
 
 namespace silc {
 namespace {
 
-constexpr double kBaseRcond = 1e-10;        // a foot's base block is a change of frame: rcond ~ 0.1
-constexpr double kClosureTolerance = 1e-7;  // relative pivot of the closing constraint
+constexpr double kBaseRcond = 1e-10;  // a foot's base block is a change of frame: rcond ~ 0.1
 
 using Matrix6 = Eigen::Matrix<double, 6, 6>;
 using ClosureTransposed = Eigen::Matrix<double, Eigen::Dynamic, 6, Eigen::ColMajor, kMaxDofs, 6>;
@@ -43,9 +43,10 @@ StiffnessStatus Closure(const Jacobian6& J_c, const JointVector* weight, JointMa
     if (norm == 0) return StiffnessStatus::kRankDeficientJacobian;
     A.col(k) /= norm;
   }
+  if (!RowsAreIndependent(Jacobian6(A.transpose()))) {
+    return StiffnessStatus::kRankDeficientJacobian;
+  }
   const Eigen::ColPivHouseholderQR<ClosureTransposed> qr(A);
-  const double first = std::abs(qr.matrixR()(0, 0)), last = std::abs(qr.matrixR()(5, 5));
-  if (!(last > kClosureTolerance * first)) return StiffnessStatus::kRankDeficientJacobian;
   // the columns of Q beyond the sixth
   N->setZero(nv, nv - 6);
   N->bottomRows(nv - 6).setIdentity();
@@ -105,8 +106,8 @@ StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
     J->noalias() += J_x.middleCols<3>(3) * out->B.bottomRows<3>();
   };
   through_base(body.com, &out->com);
-  through_base(body.hand[0], &out->hand[0]);
-  through_base(body.hand[1], &out->hand[1]);
+  through_base(body.hand[0], &out->hand_in_world[0]);
+  through_base(body.hand[1], &out->hand_in_world[1]);
   for (int side = 0; side < 2; ++side) out->hand_on_base[side] = body.hand[side].rightCols(nv);
   // g_B = R_WBᵀ g_W turns against the base: δg_B = g_B × ω_B
   Eigen::Matrix3d cross_g;

@@ -44,20 +44,21 @@ struct ContactKinematics {
   Jacobian6 B;          // 6 × nv   base linear velocity in W, base angular velocity in B, per q̇
   Jacobian3 E;          // 3 × nv   [1/rad]
   Jacobian3 com;        // 3 × nv   [m/rad]
-  Jacobian3 hand[2];    // 3 × nv   [m/rad]
-  Jacobian3 hand_on_base[2];  // 3 × nv   [m/rad] with the base at rest, whatever the feet do
-  Jacobian6 J_c;              // 6 × nv   closing constraint; zero unless closed
-  JointMatrix N;              // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
+  Jacobian3 hand_in_world[2];  // 3 × nv   [m/rad] through the legs
+  Jacobian3 hand_on_base[2];   // 3 × nv   [m/rad] with the base at rest, whatever the feet do
+  Jacobian6 J_c;               // 6 × nv   closing constraint; zero unless closed
+  JointMatrix N;               // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
 };
 
-/// Fills (S5) for `mode`.
+/// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/task_step.h, out of the
+/// physics' stance and closing Jacobians (silc/physics/fields.h).
 ///
 /// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. With the
 /// budget's
 ///                W here, Nᵀ W N = I and the reduced budget needs no factorisation.
 /// @return kOk; kNotFinite; kSingularBaseBlock when J_fb has a reciprocal condition under 1e-10;
 ///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows,
-///         each scaled to length one (relative 1e-7). Does not allocate, does not throw.
+///         each scaled to length one (RowsAreIndependent()). Does not allocate, does not throw.
 StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
                                          ContactMode mode,
                                          const JointVector* weight,

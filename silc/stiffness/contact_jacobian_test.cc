@@ -53,7 +53,7 @@ TEST(ContactKinematics, SingleSupportIsTheRobotWithThatFootFixed) {
       };
       near(contact.com.col(k), (f_up.com - f_down.com) / (2 * h));
       for (int s = 0; s < 2; ++s) {
-        near(contact.hand[s].col(k),
+        near(contact.hand_in_world[s].col(k),
              (f_up.hand[s].translation() - f_down.hand[s].translation()) / (2 * h));
       }
       near(contact.B.col(k).head<3>(), (up.T_WB.translation() - down.T_WB.translation()) / (2 * h));
@@ -96,10 +96,10 @@ TEST(ContactKinematics, DoubleSupportKeepsBothFeet) {
         EXPECT_LT((up.foot[s].linear() - down.foot[s].linear()).norm() / (2 * h), 1e-7);
       }
       EXPECT_LT(((up.com - down.com) / (2 * h) - contact.com * dq).norm(), 1e-7);
-      EXPECT_LT(
-          ((up.hand[0].translation() - down.hand[0].translation()) / (2 * h) - contact.hand[0] * dq)
-              .norm(),
-          1e-7);
+      EXPECT_LT(((up.hand[0].translation() - down.hand[0].translation()) / (2 * h) -
+                 contact.hand_in_world[0] * dq)
+                    .norm(),
+                1e-7);
     }
   }
 }
@@ -138,10 +138,10 @@ TEST(ContactKinematics, FlightIsRelativeToTheBase) {
     v[6 + k] = h;
     const auto up = StickHumanoid::Forward(StickHumanoid::Moved(pose, v));
     const auto down = StickHumanoid::Forward(StickHumanoid::Moved(pose, -v));
-    EXPECT_LT(
-        ((up.hand[1].translation() - down.hand[1].translation()) / (2 * h) - contact.hand[1].col(k))
-            .norm(),
-        1e-8);
+    EXPECT_LT(((up.hand[1].translation() - down.hand[1].translation()) / (2 * h) -
+               contact.hand_in_world[1].col(k))
+                  .norm(),
+              1e-8);
   }
 }
 

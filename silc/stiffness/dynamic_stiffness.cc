@@ -86,64 +86,6 @@ StiffnessStatus DynamicStiffness(const Servo& servo,
   return Finite(*K) ? StiffnessStatus::kOk : StiffnessStatus::kNotFinite;
 }
 
-StiffnessStatus StaticDamping(const Servo& servo,
-                              const PolicyJacobians& jacobians,
-                              const LoopTiming& timing,
-                              const BaseChannels& base,
-                              Eigen::MatrixXd* D_static) {
-  CheckArguments(servo, timing);
-  const int nv = servo.nv();
-  const double T = timing.period;
-  const Eigen::VectorXd gain = servo.kp.cwiseProduct(servo.alpha);
-
-  // sums over the frames, plain and weighted with their age
-  Eigen::MatrixXd S_q = Eigen::MatrixXd::Zero(nv, nv), Q_1 = S_q, S_v = S_q, S_a = S_q, A_1 = S_q;
-  for (std::size_t i = 0; i < jacobians.J_q.size(); ++i) {
-    S_q += jacobians.J_q[i];
-    Q_1 += double(i) * jacobians.J_q[i];
-  }
-  for (std::size_t i = 0; i < jacobians.J_v.size(); ++i) S_v += jacobians.J_v[i];
-  for (std::size_t i = 0; i < jacobians.J_a.size(); ++i) {
-    S_a += jacobians.J_a[i];
-    A_1 += double(i + 1) * jacobians.J_a[i];
-  }
-  if (base.E != nullptr) {
-    for (std::size_t i = 0; i < jacobians.J_g.size(); ++i) {
-      S_q += jacobians.J_g[i] * *base.E;
-      Q_1 += double(i) * jacobians.J_g[i] * *base.E;
-    }
-  }
-  if (base.B_rot != nullptr) {
-    for (const Eigen::MatrixXd& J_w : jacobians.J_w) S_v += J_w * *base.B_rot;
-  }
-  if (base.torque) {
-    const int late = TorqueDelay(timing);
-    for (std::size_t i = 0; i < jacobians.J_tau.size(); ++i) {
-      S_a += jacobians.J_tau[i] * gain.asDiagonal();
-      A_1 += double(static_cast<int>(i) + late) * (jacobians.J_tau[i] * gain.asDiagonal());
-      S_q -= jacobians.J_tau[i] * servo.kp.asDiagonal();
-      Q_1 -= double(i) * (jacobians.J_tau[i] * servo.kp.asDiagonal());
-      S_v -= jacobians.J_tau[i] * servo.kd.asDiagonal();
-    }
-  }
-  if (!S_q.allFinite() || !S_v.allFinite() || !S_a.allFinite()) return StiffnessStatus::kNotFinite;
-
-  const Eigen::PartialPivLU<Eigen::MatrixXd> loop(Eigen::MatrixXd::Identity(nv, nv) - S_a);
-  if (!(ReciprocalCondition(loop) > kLoopRcond)) return StiffnessStatus::kSingularActionLoop;
-  const Eigen::MatrixXd X = loop.solve(S_q);  // N₀ S_q
-  // (S4), low frequency
-  *D_static = -(gain.asDiagonal() * loop.solve(S_v - T * (S_q / 2 + A_1 * X + Q_1)));
-  *D_static += timing.latency * (gain.asDiagonal() * X);
-  D_static->diagonal() += servo.kd;
-  return D_static->allFinite() ? StiffnessStatus::kOk : StiffnessStatus::kNotFinite;
-}
-
-Eigen::MatrixXcd StoragePart(const Eigen::MatrixXcd& K) { return (K + K.adjoint()) / 2.0; }
-
-Eigen::MatrixXcd DissipationPart(const Eigen::MatrixXcd& K, double omega) {
-  return (K - K.adjoint()) / (2.0 * kJ * omega);
-}
-
 Eigen::MatrixXd ApparentDamping(const Eigen::MatrixXcd& K, double omega) {
   return K.imag() / omega;
 }

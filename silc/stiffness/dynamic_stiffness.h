@@ -44,24 +44,6 @@ StiffnessStatus DynamicStiffness(const Servo& servo,
                                  double omega,
                                  Eigen::MatrixXcd* K);
 
-/// First-order term of (S4) at low frequency, K(jω) = K_s + jω D_static + O(ω²):
-///
-///     D_static = Kd − Kp α N₀ [S_v − T (S_q/2 + A₁ N₀ S_q + Q₁)] + Kp α d N₀ S_q      (S4)
-///     N₀ = (I − S_a)⁻¹,  A₁ = Σ (i+1) J_a[i],  Q₁ = Σ i J_q[i]
-///
-/// with the further channels entering as in DynamicStiffness(). [N·m·s/rad]
-StiffnessStatus StaticDamping(const Servo& servo,
-                              const PolicyJacobians& jacobians,
-                              const LoopTiming& timing,
-                              const BaseChannels& base,
-                              Eigen::MatrixXd* D_static);
-
-/// Storage part (K + Kᴴ)/2 and dissipation part (K − Kᴴ)/(2jω), both Hermitian. The loop is passive
-/// at ω when the second is positive semidefinite; the work it takes up per cycle of q = Re(x
-/// e^{jωt}) is π ω xᴴ D_H x.
-Eigen::MatrixXcd StoragePart(const Eigen::MatrixXcd& K);
-Eigen::MatrixXcd DissipationPart(const Eigen::MatrixXcd& K, double omega);
-
 /// Entrywise reading: Im K/ω, what a shaker on one joint calls damping. [N·m·s/rad]
 Eigen::MatrixXd ApparentDamping(const Eigen::MatrixXcd& K, double omega);
 

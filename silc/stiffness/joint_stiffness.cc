@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/stiffness/joint_stiffness.h"
 
-#include <algorithm>
-
 #include "silc/base/check.h"
 #include "silc/stiffness/reciprocal_condition.h"
 
@@ -85,22 +83,6 @@ StiffnessStatus SolveQuasiStatic(const Servo& servo,
   // (S3)
   StiffnessFromResponse(servo, out->X, &out->K);
   return out->K.allFinite() ? StiffnessStatus::kOk : StiffnessStatus::kNotFinite;
-}
-
-StiffnessStatus QuasiStaticStiffness(const Servo& servo,
-                                     const PolicyJacobians& jacobians,
-                                     const StaticChannels& channels,
-                                     StaticStiffness* out,
-                                     ActionLoopRadius* radius) {
-  PolicySums sums;
-  SumPolicy(jacobians, servo.nv(), &sums);
-  const StiffnessStatus solved = SolveQuasiStatic(servo, sums, channels, out);
-  ActionLoop loop(
-      servo.nv(),
-      static_cast<int>(std::max({jacobians.J_a.size(), jacobians.J_tau.size(), size_t{1}})));
-  const ActionLoopRadius found = loop.Exact(servo, jacobians, channels.torque);
-  if (radius != nullptr) *radius = found;
-  return solved != StiffnessStatus::kOk ? solved : found.status;
 }
 
 }  // namespace silc

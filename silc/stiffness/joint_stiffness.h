@@ -56,8 +56,8 @@ struct StaticStiffness {
 ///
 ///     K_s = Kp (I − α (I − S_a − S_τ Kp α)⁻¹ (S_q + S_g E − S_τ Kp))                 (S3)
 ///
-/// Valid only when the action loop is stable, which this function does NOT check: see ActionLoop,
-/// or call QuasiStaticStiffness() below.
+/// Valid only when the action loop is stable, which this function does NOT check: see ActionLoop.
+/// The batched twin is SolveQuasiStaticBatch() in silc/learn/penalty.cc.
 ///
 /// @return kOk, kNotFinite, or kSingularActionLoop when the reciprocal condition of the loop matrix
 /// is
@@ -69,12 +69,5 @@ StiffnessStatus SolveQuasiStatic(const Servo& servo,
                                  StaticStiffness* out);
 
 inline constexpr double kLoopRcond = 1e-10;  // [1]
-
-/// The same with the action loop checked, exactly: for tools, not for loops (it allocates).
-StiffnessStatus QuasiStaticStiffness(const Servo& servo,
-                                     const PolicyJacobians& jacobians,
-                                     const StaticChannels& channels,
-                                     StaticStiffness* out,
-                                     ActionLoopRadius* radius = nullptr);
 
 }  // namespace silc

@@ -98,7 +98,7 @@ TEST(QuasiStaticStiffness, IsTheTorqueOnceTheLoopHasSettled) {
     if (base) channels.E = &E;
     StaticStiffness result;
     ActionLoopRadius radius;
-    ASSERT_EQ(QuasiStaticStiffness(servo, policy, channels, &result, &radius),
+    ASSERT_EQ(test::QuasiStaticStiffness(servo, policy, channels, &result, &radius),
               StiffnessStatus::kOk);
     ASSERT_LT(radius.rho, 0.9);
     const MatrixXd reference = SimulatedStiffness(servo, policy, E, 400);
@@ -114,7 +114,7 @@ TEST(QuasiStaticStiffness, DiffersFromTheLatestFrame) {
   JointMatrix K_1;
   StaticStiffness result;
   ASSERT_EQ(OneStepStiffness(servo, policy.J_q[0], &K_1), StiffnessStatus::kOk);
-  ASSERT_EQ(QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
+  ASSERT_EQ(test::QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
   EXPECT_GT((K_1 - result.K).norm() / result.K.norm(), 0.1);
 }
 
@@ -135,7 +135,7 @@ TEST(QuasiStaticStiffness, OneJointByHand) {
     JointMatrix K_1;
     StaticStiffness result;
     EXPECT_EQ(OneStepStiffness(servo, policy.J_q[0], &K_1), StiffnessStatus::kOk);
-    EXPECT_EQ(QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
+    EXPECT_EQ(test::QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
     return std::pair(K_1(0, 0), result.K(0, 0));
   };
   const auto pair_near = [](std::pair<double, double> got, double K_1, double K_s) {
@@ -156,15 +156,15 @@ TEST(QuasiStaticStiffness, IntegratorsAndUnstableLoopsAreTold) {
   servo.kp.setConstant(1, 100);
   servo.alpha.setConstant(1, 0.25);
   StaticStiffness result;
-  EXPECT_EQ(QuasiStaticStiffness(servo, ScalarPolicy({2}, {1}), {}, &result),
+  EXPECT_EQ(test::QuasiStaticStiffness(servo, ScalarPolicy({2}, {1}), {}, &result),
             StiffnessStatus::kSingularActionLoop);
-  EXPECT_EQ(QuasiStaticStiffness(servo, ScalarPolicy({2}, {0.5, 0.5}), {}, &result),
+  EXPECT_EQ(test::QuasiStaticStiffness(servo, ScalarPolicy({2}, {0.5, 0.5}), {}, &result),
             StiffnessStatus::kSingularActionLoop);
-  EXPECT_EQ(QuasiStaticStiffness(servo, ScalarPolicy({2}, {-1}), {}, &result),
+  EXPECT_EQ(test::QuasiStaticStiffness(servo, ScalarPolicy({2}, {-1}), {}, &result),
             StiffnessStatus::kUnstableActionLoop);
-  EXPECT_EQ(QuasiStaticStiffness(servo, ScalarPolicy({2}, {-1.5}), {}, &result),
+  EXPECT_EQ(test::QuasiStaticStiffness(servo, ScalarPolicy({2}, {-1.5}), {}, &result),
             StiffnessStatus::kUnstableActionLoop);
-  EXPECT_EQ(QuasiStaticStiffness(servo, ScalarPolicy({2}, {1.5}), {}, &result),
+  EXPECT_EQ(test::QuasiStaticStiffness(servo, ScalarPolicy({2}, {1.5}), {}, &result),
             StiffnessStatus::kUnstableActionLoop);
 }
 
@@ -176,7 +176,7 @@ TEST(QuasiStaticStiffness, ConditionOfTheLoopIsReported) {
   policy.J_q = {MatrixXd::Zero(2, 2)};
   policy.J_a = {MatrixXd(Eigen::Vector2d(0.99, 0).asDiagonal())};
   StaticStiffness result;
-  ASSERT_EQ(QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
+  ASSERT_EQ(test::QuasiStaticStiffness(servo, policy, {}, &result), StiffnessStatus::kOk);
   EXPECT_NEAR(result.loop_condition, 100, 1e-9);
 }
 
@@ -189,14 +189,15 @@ TEST(JointStiffness, NanIsToldWhereverItHides) {
   channels.E = &E;
   const PolicyJacobians good = test::RandomPolicy(4, 2, &rng, true, true);
   StaticStiffness result;
-  ASSERT_EQ(QuasiStaticStiffness(servo, good, channels, &result), StiffnessStatus::kOk);
+  ASSERT_EQ(test::QuasiStaticStiffness(servo, good, channels, &result), StiffnessStatus::kOk);
   for (auto list : {&PolicyJacobians::J_q,
                     &PolicyJacobians::J_a,
                     &PolicyJacobians::J_tau,
                     &PolicyJacobians::J_g}) {
     PolicyJacobians bad = good;
     (bad.*list)[1](2, 1) = nan;
-    EXPECT_EQ(QuasiStaticStiffness(servo, bad, channels, &result), StiffnessStatus::kNotFinite);
+    EXPECT_EQ(test::QuasiStaticStiffness(servo, bad, channels, &result),
+              StiffnessStatus::kNotFinite);
   }
   JointMatrix K_1;
   MatrixXd J_q = good.J_q[0];

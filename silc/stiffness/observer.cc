@@ -4,13 +4,13 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "silc/base/check.h"
 #include "silc/stiffness/reciprocal_condition.h"
+#include "silc/stiffness/row_rank.h"
 
 namespace silc {
 namespace {
@@ -33,13 +33,6 @@ void Fail(StiffnessStatus status, PointReading* reading) {
   reading->worst = kNan;
 }
 
-// Smallest over largest singular value of J, squared, from J Jᵀ.
-double RankMeasure(const TaskMatrix& gram) {
-  const Eigen::SelfAdjointEigenSolver<TaskMatrix> solver(gram, Eigen::EigenvaluesOnly);
-  if (solver.info() != Eigen::Success) return 0;
-  return solver.eigenvalues()[0] / solver.eigenvalues()[gram.rows() - 1];
-}
-
 }  // namespace
 
 StiffnessObserver::StiffnessObserver(const ObserverOptions& options)
@@ -48,13 +41,7 @@ StiffnessObserver::StiffnessObserver(const ObserverOptions& options)
   SILC_CHECK(options.servo.alpha.size() == options.servo.nv());
   SILC_CHECK(options.budget.Validate().empty());
   SILC_CHECK(options.loop_every > 0);
-  whitened_ = options.budget.condition != Condition::kOneSided ||
-              options.budget.weight == NullWeight::kIdentity;
-  if (whitened_) {
-    NullWeightDiagonal(options.budget, options.servo, &weight_);
-  } else {
-    weight_.setOnes(options.servo.nv());
-  }
+  NullWeightDiagonal(options.budget, options.servo, &weight_);
   SILC_CHECK((weight_.array() > 0).all());
   scale_ = weight_.cwiseSqrt().cwiseInverse();
   Fail(StiffnessStatus::kNotFinite, &reading_.one_step);
@@ -86,30 +73,53 @@ void StiffnessObserver::ObserveJoints(const PolicyJacobians& policy) {
   if (reading_.one_step_status != StiffnessStatus::kOk) reading_.K_1.setConstant(nv, nv, kNan);
 
   SumPolicy(policy, nv, &sums_);
-  StaticChannels channels;
-  channels.torque = options_.budget.torque == Channel::kFollowed;
-  const bool gravity = options_.budget.gravity == Channel::kFollowed && sums_.sees_gravity;
-  if (gravity && reading_.contact_status != StiffnessStatus::kOk) {
-    // without the feet nobody knows how gravity turns
-    reading_.static_status = reading_.contact_status;
-  } else {
-    if (gravity) channels.E = &contact_.E;
-    reading_.static_status = SolveQuasiStatic(servo, sums_, channels, &static_);
-  }
-  reading_.loop_condition =
-      reading_.static_status == StiffnessStatus::kOk ? static_.loop_condition : kNan;
+  const bool torque = sums_.sees_torque, gravity = sums_.sees_gravity;
+  const bool holds_torque = torque && options_.budget.torque == Channel::kHeld;
+  const bool holds_gravity = gravity && options_.budget.gravity == Channel::kHeld;
   if (count_ % options_.loop_every == 0) {
-    reading_.loop = options_.exact_action_loop ? loop_.Exact(servo, policy, channels.torque)
-                                               : loop_.Fast(servo, policy, channels.torque);
+    reading_.loop = CheckLoop(policy, true);
+    reading_.judged_loop = holds_torque ? CheckLoop(policy, false) : reading_.loop;
   }
-  if (reading_.static_status == StiffnessStatus::kOk && options_.require_stable_loop) {
-    reading_.static_status = reading_.loop.status;
-  }
-  if (reading_.static_status == StiffnessStatus::kOk) {
-    reading_.K_s = static_.K;
+  reading_.static_status = SolveStatic(torque, gravity, reading_.loop, &reading_.K_s);
+  reading_.loop_condition = static_.loop_condition;
+  judges_what_is_felt_ = !holds_torque && !holds_gravity;
+  if (judges_what_is_felt_) {
+    reading_.judged_status = reading_.static_status;
+    reading_.K_judged = reading_.K_s;
   } else {
-    reading_.K_s.setConstant(nv, nv, kNan);
+    reading_.judged_status = SolveStatic(torque && !holds_torque,
+                                         gravity && !holds_gravity,
+                                         reading_.judged_loop,
+                                         &reading_.K_judged);
   }
+}
+
+ActionLoopRadius StiffnessObserver::CheckLoop(const PolicyJacobians& policy, bool torque) {
+  return options_.exact_action_loop ? loop_.Exact(options_.servo, policy, torque)
+                                    : loop_.Fast(options_.servo, policy, torque);
+}
+
+// (S3) with these channels following the joints; NaN unless kOk
+StiffnessStatus StiffnessObserver::SolveStatic(bool torque,
+                                               bool gravity,
+                                               const ActionLoopRadius& loop,
+                                               JointMatrix* K) {
+  StaticChannels channels;
+  channels.torque = torque;
+  if (gravity) channels.E = &contact_.E;
+  // without the feet nobody knows how gravity turns
+  StiffnessStatus status = gravity ? reading_.contact_status : StiffnessStatus::kOk;
+  if (status == StiffnessStatus::kOk) {
+    status = SolveQuasiStatic(options_.servo, sums_, channels, &static_);
+  }
+  if (status != StiffnessStatus::kOk) static_.loop_condition = kNan;
+  if (status == StiffnessStatus::kOk && options_.require_stable_loop) status = loop.status;
+  if (status == StiffnessStatus::kOk) {
+    *K = static_.K;
+  } else {
+    K->setConstant(options_.servo.nv(), options_.servo.nv(), kNan);
+  }
+  return status;
 }
 
 // Pᵀ K P
@@ -122,16 +132,30 @@ void StiffnessObserver::Reduce(const JointMatrix& K, JointMatrix* K_z) const {
   }
 }
 
+// Pᵀ K P and its factor
+StiffnessStatus StiffnessObserver::Factor(const JointMatrix& K,
+                                          JointMatrix* K_z,
+                                          Eigen::PartialPivLU<JointMatrix>* factor) const {
+  Reduce(K, K_z);
+  factor->compute(*K_z);
+  return ReciprocalCondition(*factor) > kStiffnessRcond ? StiffnessStatus::kOk
+                                                        : StiffnessStatus::kSingularStiffness;
+}
+
 // (S11)
 void StiffnessObserver::ObserveTasks() {
-  PointReading* points[3] = {&reading_.com, &reading_.hand[0], &reading_.hand[1]};
-  const Jacobian3* jacobians[3] = {&contact_.com, &contact_.hand[0], &contact_.hand[1]};
+  PointReading* points[3] = {&reading_.com, &reading_.hand_in_world[0], &reading_.hand_in_world[1]};
+  const Jacobian3* jacobians[3] = {
+      &contact_.com, &contact_.hand_in_world[0], &contact_.hand_in_world[1]};
   const std::optional<Eigen::Vector3d>* bounds[3] = {
       &options_.budget.com, &options_.budget.hand[0], &options_.budget.hand[1]};
 
-  StiffnessStatus status = reading_.contact_status;
-  if (status == StiffnessStatus::kOk) {
-    // the budget needs their number, too, whatever becomes of K_s
+  StiffnessStatus felt = reading_.static_status, judged = reading_.judged_status;
+  if (reading_.contact_status != StiffnessStatus::kOk) felt = judged = reading_.contact_status;
+  Eigen::PartialPivLU<JointMatrix> factor;
+  // K_z⁻¹ J_zᵀ: how the robot gives way to a force, as it is felt and as it is judged
+  TallMatrix response, judged_response;
+  if (reading_.contact_status == StiffnessStatus::kOk) {
     const int nz = static_cast<int>(contact_.closed ? contact_.N.cols() : weight_.size());
     J_z_.resize(9, nz);
     for (int p = 0; p < 3; ++p) {
@@ -141,135 +165,128 @@ void StiffnessObserver::ObserveTasks() {
         J_z_.middleRows<3>(3 * p) = *jacobians[p] * scale_.asDiagonal();
       }
     }
-    status = reading_.static_status;
   }
-  Eigen::PartialPivLU<JointMatrix> factor;
-  if (status == StiffnessStatus::kOk) {
-    Reduce(reading_.K_s, &K_z_);
-    factor.compute(K_z_);
-    if (!(ReciprocalCondition(factor) > kStiffnessRcond))
-      status = StiffnessStatus::kSingularStiffness;
+  if (felt == StiffnessStatus::kOk) felt = Factor(reading_.K_s, &K_z_, &factor);
+  if (felt == StiffnessStatus::kOk) {
+    response = J_z_.transpose();
+    response = factor.solve(response);
   }
-  if (status != StiffnessStatus::kOk) {
-    for (PointReading* point : points) Fail(status, point);
-    return;
+  if (judges_what_is_felt_) {
+    judged = felt;
+  } else if (judged == StiffnessStatus::kOk) {
+    judged = Factor(reading_.K_judged, &K_z_judged_, &factor);
+    if (judged == StiffnessStatus::kOk) {
+      judged_response = J_z_.transpose();
+      judged_response = factor.solve(judged_response);
+    }
   }
 
-  TallMatrix response = J_z_.transpose();  // K_z⁻¹ J_zᵀ: how the robot gives way to a force
-  response = factor.solve(response);
   for (int p = 0; p < 3; ++p) {
     PointReading& point = *points[p];
-    if (p == 0 && contact_.mode == ContactMode::kFlight) {
-      Fail(StiffnessStatus::kNoSupport, &point);
-      continue;
+    const bool in_flight = p == 0 && contact_.mode == ContactMode::kFlight;
+    const auto read = [&](StiffnessStatus status,
+                          const TallMatrix& along,
+                          Eigen::Matrix3d* C_x,
+                          Eigen::Matrix3d* K_x) {
+      if (status != StiffnessStatus::kOk) return status;
+      if (in_flight) return StiffnessStatus::kNoSupport;
+      const auto J = J_z_.middleRows<3>(3 * p);
+      C_x->noalias() = J * along.middleCols<3>(3 * p);
+      bool invertible = false;
+      C_x->computeInverseWithCheck(*K_x, invertible, 0);
+      return RowsAreIndependent(J) && invertible && K_x->allFinite() &&
+                     C_x->diagonal().cwiseAbs().minCoeff() > 0
+                 ? StiffnessStatus::kOk
+                 : StiffnessStatus::kRankDeficientJacobian;
+    };
+    Eigen::Matrix3d C_judged = Eigen::Matrix3d::Zero(), K_judged = C_judged;
+    StiffnessStatus judged_point = StiffnessStatus::kOk;
+    if (*bounds[p] && !judges_what_is_felt_) {
+      judged_point = read(judged, judged_response, &C_judged, &K_judged);
     }
-    const auto J = J_z_.middleRows<3>(3 * p);
-    const TaskMatrix gram = J * J.transpose();
-    point.C_x.noalias() = J * response.middleCols<3>(3 * p);
-    bool invertible = false;
-    point.C_x.computeInverseWithCheck(point.K_x, invertible, 0);
-    if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance) || !invertible ||
-        !point.K_x.allFinite() || !(point.C_x.diagonal().cwiseAbs().minCoeff() > 0)) {
-      Fail(StiffnessStatus::kRankDeficientJacobian, &point);
-      continue;
+    const StiffnessStatus status = read(felt, response, &point.C_x, &point.K_x);
+    if (status != StiffnessStatus::kOk) {
+      Fail(status, &point);
+    } else {
+      point.one_axis = point.C_x.diagonal().cwiseInverse();
+      point.status = status;
     }
-    point.one_axis = point.C_x.diagonal().cwiseInverse();
+    if (judges_what_is_felt_) {
+      K_judged = point.K_x;
+      judged_point = status;
+    }
     point.worst = kNan;
-    if (*bounds[p]) {
+    if (*bounds[p] && judged_point == StiffnessStatus::kOk) {
       const Eigen::Vector3d d = (*bounds[p])->cwiseSqrt().cwiseInverse();
-      const Eigen::Matrix3d sym = 0.5 * (point.K_x + point.K_x.transpose());
+      const Eigen::Matrix3d sym = 0.5 * (K_judged + K_judged.transpose());
       const Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d> solver(
           Eigen::Matrix3d(d.asDiagonal() * sym * d.asDiagonal()), Eigen::EigenvaluesOnly);
       point.worst = solver.eigenvalues()[2];
     }
-    point.status = StiffnessStatus::kOk;
   }
 }
 
-// (S6) as L⁻¹ = b^{−1/2} I + Q Z Qᵀ; see the header
+// (S6) of this moment, in coordinates z
 StiffnessStatus StiffnessObserver::PrepareBudget() {
-  const double s = 1 / std::sqrt(options_.budget.null_stiffness);
-  const int nz = static_cast<int>(J_z_.cols());
-  TaskVector K_x(9);
-  TallMatrix J_T(nz, 9);
-  int m = 0;
-  const auto stack = [&](const std::optional<Eigen::Vector3d>& k, const Jacobian3& J) {
-    if (!k) return;
-    if (contact_.closed) {
-      J_T.middleCols<3>(m).noalias() = contact_.N.transpose() * J.transpose();
-    } else {
-      J_T.middleCols<3>(m) = scale_.asDiagonal() * J.transpose();
-    }
-    K_x.segment<3>(m) = *k;
-    m += 3;
-  };
-  if (contact_.mode != ContactMode::kFlight) stack(options_.budget.com, contact_.com);
-  stack(options_.budget.hand[0], contact_.hand_on_base[0]);
-  stack(options_.budget.hand[1], contact_.hand_on_base[1]);
-  Q_.resize(nz, std::min(m, nz));
-  Z_.resize(m, m);
-  if (m == 0) return StiffnessStatus::kOk;
-
-  if (m > nz) return StiffnessStatus::kRankDeficientJacobian;
-  const TallMatrix J_T_used = J_T.leftCols(m);
-  const TaskMatrix gram = J_T_used.transpose() * J_T_used;
-  if (!(RankMeasure(gram) > kRankTolerance * kRankTolerance)) {
-    return StiffnessStatus::kRankDeficientJacobian;
+  StackBudgetRows(options_.budget, contact_, &rows_);
+  TaskJacobian J;
+  if (contact_.closed) {
+    J.noalias() = rows_.J * contact_.N;
+  } else {
+    J = rows_.J * scale_.asDiagonal();
   }
-  const Eigen::HouseholderQR<TallMatrix> qr(J_T_used);
-  Q_.setIdentity(nz, m);
-  Q_.applyOnTheLeft(qr.householderQ());
-  const TaskMatrix R = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
-  const TaskMatrix A = R * K_x.head(m).asDiagonal() * R.transpose();
-  const Eigen::LLT<TaskMatrix> factor(A);
-  if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-  Z_.setIdentity(m, m);
-  factor.matrixL().solveInPlace(Z_);
-  Z_.diagonal().array() -= s;
-  return StiffnessStatus::kOk;
+  // a band is the disc of K − m against M − m, whose rows are those of M
+  if (options_.budget.HasFloor()) {
+    const TaskJacobian floor_J = rows_.floor.asDiagonal() * J;
+    floor_.noalias() = J.transpose() * floor_J;
+  }
+  const TaskMatrix K_x = (rows_.K_x - rows_.floor).asDiagonal();
+  return FactorBudget(J, K_x, options_.budget.null_stiffness, &factor_);
 }
 
-// (S7) of K_z against the budget prepared
 void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* reading) {
-  if (!whitened_) {
-    reading->status = LargestSigma(options_.budget.condition, K_z, long_way_.M, &reading->sigma);
-    if (reading->status == StiffnessStatus::kOk) {
-      reading->status = WorstEigenvalue(K_z, long_way_.M, &reading->worst);
+  const Condition condition = options_.budget.condition;
+  const double s = 1 / std::sqrt(factor_.b);
+  const bool tasks = factor_.Q.cols() > 0;
+  const auto times_L_inverse = [&](const JointMatrix& K) {
+    JointMatrix A = s * K;
+    if (tasks) {
+      const TaskJacobian QtK = factor_.Q.transpose() * K;
+      const TaskJacobian ZQtK = factor_.Z * QtK;
+      A.noalias() += factor_.Q * ZQtK;
     }
-    if (reading->status != StiffnessStatus::kOk) Fail(reading->status, reading);
-    return;
-  }
-  const double s = 1 / std::sqrt(options_.budget.null_stiffness);
-  const bool tasks = Q_.cols() > 0;
-  // L⁻¹ K
-  JointMatrix A = s * K_z;
-  if (tasks) {
-    const TaskJacobian QtK = Q_.transpose() * K_z;
-    const TaskJacobian ZQtK = Z_ * QtK;
-    A.noalias() += Q_ * ZQtK;
-  }
+    return A;
+  };
+  JointMatrix A = times_L_inverse(options_.budget.HasFloor() ? JointMatrix(K_z - floor_) : K_z);
   JointMatrix gram(A.rows(), A.cols());
   StiffnessStatus status = StiffnessStatus::kOk;
   double lambda = 0;
-  if (options_.budget.condition == Condition::kOneSided) {
-    gram.noalias() = A.transpose() * A;
+  if (condition == Condition::kOneSided) {
+    // (S7a) ‖L⁻¹ K‖ depends on the coordinates on the right: orthonormal ones
+    if (options_.budget.weight == NullWeight::kIdentity) {
+      gram.noalias() = A.transpose() * A;
+    } else {
+      const JointMatrix printed = times_L_inverse(OrthonormalOnTheRight(K_z));
+      gram.noalias() = printed.transpose() * printed;
+    }
     status = LargestEigenvalue(gram, &lambda);
     reading->sigma = std::sqrt(std::max(0.0, lambda));
   }
   // K̃ = L⁻¹ K L⁻ᵀ
   if (tasks) {
-    const TallMatrix AQ = A * Q_;
-    const TallMatrix AQZ = AQ * Z_.transpose();
+    const TallMatrix AQ = A * factor_.Q;
+    const TallMatrix AQZ = AQ * factor_.Z.transpose();
     A *= s;
-    A.noalias() += AQZ * Q_.transpose();
+    A.noalias() += AQZ * factor_.Q.transpose();
   } else {
     A *= s;
   }
   JointMatrix sym(A.rows(), A.cols());
   sym = 0.5 * (A + A.transpose());
-  if (options_.budget.condition != Condition::kOneSided) {
+  if (condition != Condition::kOneSided) {
+    // (S7b) ‖K̃‖, (S7c) ‖2 K̃ − I‖: σ² = 1 + 4 λ_max(K̃ᵀK̃ − sym K̃)
     gram.noalias() = A.transpose() * A;
-    const bool disc = options_.budget.condition == Condition::kDisc;
+    const bool disc = condition == Condition::kDisc;
     if (disc) gram -= sym;
     status = LargestEigenvalue(gram, &lambda);
     reading->sigma = std::sqrt(std::max(0.0, disc ? 1 + 4 * lambda : lambda));
@@ -279,29 +296,38 @@ void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* readin
   if (status != StiffnessStatus::kOk) Fail(status, reading);
 }
 
+// Pᵀ K P T with P T orthonormal, as far as a norm can tell
+JointMatrix StiffnessObserver::OrthonormalOnTheRight(const JointMatrix& K_z) const {
+  if (!contact_.closed) return K_z * scale_.cwiseInverse().asDiagonal();
+  const JointMatrix gram = contact_.N.transpose() * contact_.N;
+  const Eigen::LLT<JointMatrix> factor(gram);
+  JointMatrix right = K_z;
+  factor.matrixU().solveInPlace<Eigen::OnTheRight>(right);
+  return right;
+}
+
 void StiffnessObserver::ObserveBudget() {
-  StiffnessStatus status = reading_.contact_status;
-  if (status == StiffnessStatus::kOk) {
-    status = whitened_
-                 ? PrepareBudget()
-                 : ComputeReducedBudget(options_.budget, options_.servo, contact_, &long_way_);
-  }
-  const StiffnessStatus static_status =
-      status == StiffnessStatus::kOk ? reading_.static_status : status;
-  if (static_status == StiffnessStatus::kOk) {
-    ReadBudget(K_z_, &reading_.quasi_static);  // ObserveTasks() has reduced K_s already
-  } else {
-    Fail(static_status, &reading_.quasi_static);
-  }
-  if (!options_.one_step_sigma) return;
-  const StiffnessStatus one_step_status =
-      status == StiffnessStatus::kOk ? reading_.one_step_status : status;
-  if (one_step_status == StiffnessStatus::kOk) {
-    JointMatrix K_z;
-    Reduce(reading_.K_1, &K_z);
-    ReadBudget(K_z, &reading_.one_step);
-  } else {
-    Fail(one_step_status, &reading_.one_step);
+  const StiffnessStatus prepared =
+      reading_.contact_status == StiffnessStatus::kOk ? PrepareBudget() : reading_.contact_status;
+  // K_z null: not yet reduced
+  const auto read = [&](StiffnessStatus status,
+                        const JointMatrix& K,
+                        const JointMatrix* K_z,
+                        BudgetReading* reading) {
+    if (prepared != StiffnessStatus::kOk) status = prepared;
+    if (status != StiffnessStatus::kOk) return Fail(status, reading);
+    if (K_z != nullptr) return ReadBudget(*K_z, reading);
+    JointMatrix reduced;
+    Reduce(K, &reduced);
+    ReadBudget(reduced, reading);
+  };
+  // ObserveTasks() has reduced it already
+  read(reading_.judged_status,
+       reading_.K_judged,
+       judges_what_is_felt_ ? &K_z_ : &K_z_judged_,
+       &reading_.quasi_static);
+  if (options_.one_step_sigma) {
+    read(reading_.one_step_status, reading_.K_1, nullptr, &reading_.one_step);
   }
 }
 

@@ -24,17 +24,19 @@ struct ObserverOptions {
 /// One stiffness held against the budget. Values are NaN unless status is kOk.
 struct BudgetReading {
   StiffnessStatus status = StiffnessStatus::kNotFinite;
-  double sigma = 0;  ///< [1] of the chosen condition, ≤ 1 when it holds
-  double worst = 0;  ///< [1] λ_max(L⁻¹ sym(K) L⁻ᵀ): worst direction of the quadratic form
+  double sigma = 0;  ///< [1] of the budget's condition, ≤ 1 when it holds
+  double worst = 0;  ///< [1] λ_max(L⁻¹ sym(K − m) L⁻ᵀ), L Lᵀ = M − m: the worst direction of the
+                     ///< quadratic form, ≤ 1 when sym K ≤ M. m is the floor of the band, or 0
 };
 
-/// One point. Values are NaN unless status is kOk.
+/// One point, as it is felt. Values are NaN unless status is kOk.
 struct PointReading {
   StiffnessStatus status = StiffnessStatus::kNotFinite;
   Eigen::Matrix3d K_x;       ///< [N/m]
   Eigen::Matrix3d C_x;       ///< [m/N]
   Eigen::Vector3d one_axis;  ///< [N/m] 1/C_ii
-  double worst = 0;  ///< [1] λ_max(L_x⁻¹ sym(K_x) L_x⁻ᵀ); NaN when the budget has no such task
+  /// [1] λ_max(L_x⁻¹ sym(K_x) L_x⁻ᵀ), K_x of what is judged; NaN when the budget has no such point.
+  double worst = 0;
 };
 
 /// All that one observation gives. Matrices whose status is not kOk are filled with NaN.
@@ -42,14 +44,22 @@ struct StiffnessReading {
   ContactMode mode = ContactMode::kFlight;
   StiffnessStatus contact_status = StiffnessStatus::kNotFinite;   ///< of (S5)
   StiffnessStatus one_step_status = StiffnessStatus::kNotFinite;  ///< of K_1
-  StiffnessStatus static_status = StiffnessStatus::kNotFinite;    ///< of K_s
   JointMatrix K_1;                                                // (S2) [N·m/rad]
-  JointMatrix K_s;                                                // (S3) [N·m/rad]
-  ActionLoopRadius loop;      ///< the last one checked, see loop_every
-  double loop_condition = 0;  ///< [1] of I − S_a
-  BudgetReading one_step;     ///< only with one_step_sigma
-  BudgetReading quasi_static;
-  PointReading com, hand[2];  ///< (S11) of K_s, in the world: a hand stands on legs, too
+
+  // What is felt, whatever the budget covers: (S3) with every sensed quantity following the joints.
+  StiffnessStatus static_status = StiffnessStatus::kNotFinite;  ///< of K_s
+  JointMatrix K_s;                                              // [N·m/rad]
+  ActionLoopRadius loop;                                        ///< last checked, see loop_every
+  double loop_condition = 0;                                    ///< [1] of I − S_a − S_τ Kp α
+  PointReading com, hand_in_world[2];  ///< (S11) of K_s; a hand stands on arm and legs
+
+  // What is judged: (S3) with the channels that the budget holds held, against its condition, with
+  // the band where it has a floor.
+  StiffnessStatus judged_status = StiffnessStatus::kNotFinite;  ///< of K_judged
+  JointMatrix K_judged;  // [N·m/rad] K_s itself when the budget holds nothing that is sensed
+  ActionLoopRadius judged_loop;  ///< as `loop`
+  BudgetReading quasi_static;    ///< of K_judged
+  BudgetReading one_step;        ///< of K_1; only with one_step_sigma
 };
 
 /// Stiffness of one policy on one robot, moment by moment. Everything is allocated by the
@@ -65,40 +75,44 @@ class StiffnessObserver {
                                   const BodyJacobians& body,
                                   ContactMode mode);
 
-  /// The kinematics and sums behind the last reading.
+  /// The kinematics behind the last reading; N is orthonormal in the budget's W.
   const ContactKinematics& contact() const { return contact_; }
-  const StaticStiffness& static_stiffness() const { return static_; }
   const ObserverOptions& options() const { return options_; }
 
  private:
   void ObserveJoints(const PolicyJacobians& policy);
+  ActionLoopRadius CheckLoop(const PolicyJacobians& policy, bool torque);
+  StiffnessStatus SolveStatic(bool torque,
+                              bool gravity,
+                              const ActionLoopRadius& loop,
+                              JointMatrix* K);
   void ObserveTasks();
   void ObserveBudget();
   void Reduce(const JointMatrix& K, JointMatrix* K_z) const;
+  StiffnessStatus Factor(const JointMatrix& K,
+                         JointMatrix* K_z,
+                         Eigen::PartialPivLU<JointMatrix>* factor) const;
   StiffnessStatus PrepareBudget();
   void ReadBudget(const JointMatrix& K_z, BudgetReading* reading);
+  JointMatrix OrthonormalOnTheRight(const JointMatrix& K_z) const;
 
   ObserverOptions options_;
   ActionLoop loop_;
   long long count_ = 0;
   PolicySums sums_;
   StaticStiffness static_;
+  bool judges_what_is_felt_ = true;  // the budget holds nothing that this policy senses
   ContactKinematics contact_;
   StiffnessReading reading_;
 
   // Coordinates z in which the budget's W is the identity: q̇ = P ż with P = N or, open, W^{−1/2}.
-  // There
-  //     M⁻¹ = b⁻¹ (I − Q Qᵀ) + Q H Qᵀ,  (J P)ᵀ = Q R,  H⁻¹ = R K_x Rᵀ
-  // so that L⁻¹ = b^{−1/2} I + Q Z Qᵀ needs no factor of an n × n matrix. The printed condition
-  // (S7a) depends on the coordinates and is taken in orthonormal ones; with W ≠ I it goes the long
-  // way.
-  bool whitened_;
   JointVector weight_, scale_;  // W, W^{−1/2}
   JointMatrix K_z_;             // Pᵀ K_s P
-  TaskJacobian J_z_;            // 9 × nz: com, left hand, right hand, times P
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows> Q_;
-  TaskMatrix Z_;
-  ReducedBudget long_way_;
+  JointMatrix K_z_judged_;      // Pᵀ K_judged P, where it is another
+  TaskJacobian J_z_;            // 9 × nz: com, hands in the world, times P
+  BudgetRows rows_;
+  BudgetFactor factor_;  // of M, of M − m with a floor
+  JointMatrix floor_;    // m, nz × nz; used with a floor only
 };
 
 }  // namespace silc

@@ -8,6 +8,8 @@
 #include <limits>
 #include <new>
 
+#include "silc/stiffness/condition_reference.h"
+#include "silc/stiffness/task_stiffness_reference.h"
 #include "silc/stiffness/test_support.h"
 
 // Every operator new of this program is counted: Eigen's guard sees Eigen's allocations only.
@@ -47,7 +49,7 @@ struct Moment {
   ObserverOptions Options(int mode = 4) const {
     ObserverOptions options;
     options.servo = servo;
-    options.budget = PaperModes()[mode].spec;
+    options.budget = test::PaperModes()[mode].spec;
     options.frames = 3;
     options.one_step_sigma = true;
     return options;
@@ -65,6 +67,9 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
     ObserverOptions options = moment.Options(trial % 2 == 0 ? 4 : 1);
     if (trial % 8 >= 4) options.budget.hand[0].reset();  // two points
     if (trial % 8 == 7) options.budget.com.reset();      // none
+    // channels change more slowly than the condition, so that each meets each
+    if (trial / 3 % 2 == 1) options.budget.gravity = Channel::kHeld;
+    if (trial / 6 % 2 == 1) options.budget.torque = Channel::kHeld;
     options.budget.condition = static_cast<Condition>(trial % 3);
     if (trial % 4 >= 2) {
       options.budget.weight = NullWeight::kServo;
@@ -85,18 +90,33 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
       StaticChannels channels;
       channels.E = &contact.E;
       StaticStiffness K_s;
-      ASSERT_EQ(QuasiStaticStiffness(moment.servo, moment.policy, channels, &K_s),
+      ASSERT_EQ(test::QuasiStaticStiffness(moment.servo, moment.policy, channels, &K_s),
                 StiffnessStatus::kOk);
       EXPECT_TRUE(MatrixXd(reading.K_s).isApprox(MatrixXd(K_s.K), 1e-12));
       JointMatrix K_1;
       ASSERT_EQ(OneStepStiffness(moment.servo, moment.policy.J_q[0], &K_1), StiffnessStatus::kOk);
       EXPECT_EQ(reading.K_1, K_1);
 
+      // what is judged: the channels that the budget holds stand still
+      StaticChannels judged;
+      judged.torque = options.budget.torque == Channel::kFollowed;
+      if (options.budget.gravity == Channel::kFollowed) judged.E = &contact.E;
+      StaticStiffness K_judged;
+      ActionLoopRadius loop;
+      ASSERT_EQ(test::QuasiStaticStiffness(moment.servo, moment.policy, judged, &K_judged, &loop),
+                StiffnessStatus::kOk);
+      EXPECT_EQ(reading.judged_status, StiffnessStatus::kOk);
+      EXPECT_TRUE(MatrixXd(reading.K_judged).isApprox(MatrixXd(K_judged.K), 1e-12));
+      EXPECT_LT(loop.rho, 1);
+      EXPECT_EQ(reading.judged_loop.status, StiffnessStatus::kOk);
+
       // tasks
       const ConstMatrix N = contact.N;
       const ConstMatrix* N_arg = contact.closed ? &N : nullptr;
-      const PointReading* points[] = {&reading.com, &reading.hand[0], &reading.hand[1]};
-      const Jacobian3* jacobians[] = {&contact.com, &contact.hand[0], &contact.hand[1]};
+      const PointReading* points[] = {
+          &reading.com, &reading.hand_in_world[0], &reading.hand_in_world[1]};
+      const Jacobian3* jacobians[] = {
+          &contact.com, &contact.hand_in_world[0], &contact.hand_in_world[1]};
       const std::optional<Eigen::Vector3d> bounds[] = {
           options.budget.com, options.budget.hand[0], options.budget.hand[1]};
       for (int p = 0; p < 3; ++p) {
@@ -114,8 +134,11 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
         EXPECT_LT((points[p]->one_axis - task.one_axis).norm(), 1e-8 * task.one_axis.norm());
         EXPECT_EQ(std::isnan(points[p]->worst), !bounds[p].has_value());
         if (bounds[p]) {
+          TaskStiffness judged_task;
+          ASSERT_EQ(ComputeTaskStiffness(*jacobians[p], K_judged.K, N_arg, nullptr, &judged_task),
+                    StiffnessStatus::kOk);
           double worst = 0;
-          ASSERT_EQ(WorstTaskEigenvalue(task.K_x, MatrixXd(bounds[p]->asDiagonal()), &worst),
+          ASSERT_EQ(WorstTaskEigenvalue(judged_task.K_x, MatrixXd(bounds[p]->asDiagonal()), &worst),
                     StiffnessStatus::kOk);
           EXPECT_NEAR(points[p]->worst, worst, 1e-8 * std::abs(worst));
         }
@@ -137,8 +160,80 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
         EXPECT_NEAR(got.sigma / sigma, 1, 1e-8);
         EXPECT_NEAR(got.worst / worst, 1, 1e-8);
       };
-      check(reading.quasi_static, K_s.K);
+      check(reading.quasi_static, K_judged.K);
       check(reading.one_step, K_1);
+    }
+  }
+}
+
+// A budget that holds what the policy senses judges another stiffness than a person feels; the
+// person's is read all the same.
+TEST(StiffnessObserver, WhatIsFeltDoesNotDependOnTheBudget) {
+  const Moment moment(30);
+  StiffnessObserver everything(moment.Options());
+  const StiffnessReading all =
+      everything.Observe(moment.policy, moment.body, ContactMode::kLeftSupport);
+  EXPECT_EQ(all.K_judged, all.K_s);
+  for (const bool gravity : {true, false}) {
+    ObserverOptions options = moment.Options();
+    (gravity ? options.budget.gravity : options.budget.torque) = Channel::kHeld;
+    StiffnessObserver observer(options);
+    const StiffnessReading& reading =
+        observer.Observe(moment.policy, moment.body, ContactMode::kLeftSupport);
+    EXPECT_EQ(reading.K_s, all.K_s);
+    EXPECT_EQ(reading.com.K_x, all.com.K_x);
+    EXPECT_EQ(reading.hand_in_world[0].K_x, all.hand_in_world[0].K_x);
+    EXPECT_EQ(reading.loop.rho, all.loop.rho);
+    EXPECT_GT((reading.K_judged - reading.K_s).norm(), 1e-3 * reading.K_s.norm());
+    EXPECT_GT(std::abs(reading.quasi_static.sigma - all.quasi_static.sigma), 1e-6);
+  }
+}
+
+// The band as it is written, (S7c) with a floor: ‖L_h⁻¹ (K − (M + m)/2) L_h⁻ᵀ‖, L_h L_hᵀ = (M −
+// m)/2, m of the hands alone.
+TEST(StiffnessObserver, JudgesTheBandOfTheHands) {
+  for (int trial = 0; trial < 12; ++trial) {
+    const Moment moment(100 + trial);
+    ObserverOptions options = moment.Options();
+    options.budget.hand_floor = Eigen::Vector3d(0.5, 0, 0.9);
+    if (trial % 3 == 0) options.budget.com.reset();
+    if (trial % 3 == 1) options.budget.hand[0].reset();
+    if (trial % 2 == 1) {
+      options.budget.weight = NullWeight::kServo;
+      options.budget.null_stiffness = 0.4;
+    }
+    StiffnessObserver observer(options);
+    for (ContactMode mode : kModes) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << Name(mode));
+      const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
+      ContactKinematics contact;
+      ASSERT_EQ(ComputeContactKinematics(moment.body, mode, nullptr, &contact),
+                StiffnessStatus::kOk);
+      ReducedBudget budget;
+      ASSERT_EQ(ComputeReducedBudget(options.budget, moment.servo, contact, &budget),
+                StiffnessStatus::kOk);
+      const MatrixXd N =
+          contact.closed ? MatrixXd(contact.N) : MatrixXd::Identity(kJoints, kJoints);
+      MatrixXd m = MatrixXd::Zero(N.cols(), N.cols());
+      for (int side = 0; side < 2; ++side) {
+        if (!options.budget.hand[side]) continue;
+        const MatrixXd J = moment.body.hand[side].rightCols(kJoints) * N;
+        const VectorXd k = options.budget.hand_floor.cwiseProduct(*options.budget.hand[side]);
+        m += J.transpose() * k.asDiagonal() * J;
+      }
+      const auto check = [&](const BudgetReading& got, const MatrixXd& K) {
+        const MatrixXd K_z = N.transpose() * K * N;
+        SigmaTriple band;
+        ASSERT_EQ(LargestBandSigma(K_z, budget.M, m, &band), StiffnessStatus::kOk);
+        double disc = 0, worst = 0;
+        ASSERT_EQ(LargestSigma(Condition::kDisc, K_z, budget.M, &disc), StiffnessStatus::kOk);
+        ASSERT_EQ(WorstEigenvalue(K_z - m, budget.M - m, &worst), StiffnessStatus::kOk);
+        EXPECT_NEAR(got.sigma / band.sigma, 1, 1e-7);
+        EXPECT_NEAR(got.worst / worst, 1, 1e-7);
+        EXPECT_GT(std::abs(band.sigma - disc), 1e-6 * disc);
+      };
+      check(reading.quasi_static, reading.K_s);
+      check(reading.one_step, reading.K_1);
     }
   }
 }
@@ -153,7 +248,7 @@ TEST(StiffnessObserver, TellsPointsThatCoincide) {
     StiffnessObserver observer(options);
     for (ContactMode mode : {ContactMode::kDoubleSupport, ContactMode::kFlight}) {
       const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
-      EXPECT_EQ(reading.hand[1].status, StiffnessStatus::kOk);
+      EXPECT_EQ(reading.hand_in_world[1].status, StiffnessStatus::kOk);
       EXPECT_EQ(reading.quasi_static.status, StiffnessStatus::kRankDeficientJacobian);
     }
   }
@@ -195,6 +290,10 @@ TEST(StiffnessObserver, DoesNotAllocate) {
     options.budget.condition = static_cast<Condition>(trial % 3);
     options.exact_action_loop = trial == 7;
     if (trial % 4 >= 2) options.budget.weight = NullWeight::kServo;
+    if (trial >= 4) options.budget.gravity = options.budget.torque = Channel::kHeld;
+    if (options.budget.condition == Condition::kDisc && options.budget.hand[0]) {
+      options.budget.hand_floor.setConstant(0.5);
+    }
     PolicyJacobians hard = moment.policy;  // no bound proves this one stable
     hard.J_a[0].diagonal().setLinSpaced(0.97, -0.9);
     PolicyJacobians unstable = moment.policy;
@@ -245,9 +344,9 @@ TEST(StiffnessObserver, NothingDoubtfulIsANumber) {
     EXPECT_EQ(r.static_status, status);
     EXPECT_EQ(r.quasi_static.status, status);
     EXPECT_EQ(r.com.status, status);
-    EXPECT_EQ(r.hand[1].status, status);
+    EXPECT_EQ(r.hand_in_world[1].status, status);
     EXPECT_TRUE(std::isnan(r.K_s(0, 0)) && std::isnan(r.quasi_static.sigma) &&
-                std::isnan(r.com.one_axis[0]) && std::isnan(r.hand[1].K_x(1, 1)));
+                std::isnan(r.com.one_axis[0]) && std::isnan(r.hand_in_world[1].K_x(1, 1)));
   };
   // a NaN in the network's answer
   PolicyJacobians policy = moment.policy;
@@ -292,9 +391,9 @@ TEST(StiffnessObserver, NothingDoubtfulIsANumber) {
   body.hand[0].row(2).setZero();
   {
     const StiffnessReading& r = observer.Observe(moment.policy, body, ContactMode::kLeftSupport);
-    EXPECT_EQ(r.hand[0].status, StiffnessStatus::kRankDeficientJacobian);
-    EXPECT_TRUE(std::isnan(r.hand[0].one_axis[0]));
-    EXPECT_EQ(r.hand[1].status, StiffnessStatus::kOk);
+    EXPECT_EQ(r.hand_in_world[0].status, StiffnessStatus::kRankDeficientJacobian);
+    EXPECT_TRUE(std::isnan(r.hand_in_world[0].one_axis[0]));
+    EXPECT_EQ(r.hand_in_world[1].status, StiffnessStatus::kOk);
     EXPECT_EQ(r.quasi_static.status, StiffnessStatus::kRankDeficientJacobian);
     EXPECT_TRUE(std::isnan(r.quasi_static.sigma));
   }

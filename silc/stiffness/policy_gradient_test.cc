@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "silc/stiffness/penalty.h"
+#include "silc/stiffness/penalty_reference.h"
 #include "silc/stiffness/test_support.h"
 
 // (S9) all the way into a network's weights, on a small one written here: three ELU layers that see

@@ -18,12 +18,4 @@ void SumFrames(const std::vector<Eigen::MatrixXd>& blocks, Eigen::Ref<Eigen::Mat
   }
 }
 
-void SumFrames(const std::vector<Eigen::MatrixXd>& blocks,
-               int rows,
-               int cols,
-               Eigen::MatrixXd* sum) {
-  sum->resize(rows, cols);
-  SumFrames(blocks, *sum);
-}
-
 }  // namespace silc

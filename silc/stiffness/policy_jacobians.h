@@ -39,14 +39,8 @@ struct SummedJacobians {
   Eigen::MatrixXd S_g;    // [1]         nu × 3    Σ_i J_g[i]
 };
 
-/// Σ_i blocks[i], written into `sum` (zero when the list is empty). Does not allocate when `sum`
-/// has the right size already.
-void SumFrames(const std::vector<Eigen::MatrixXd>& blocks,
-               int rows,
-               int cols,
-               Eigen::MatrixXd* sum);
-
-/// The same into memory that already has its size.
+/// Σ_i blocks[i], written into `sum`, which has its size already (zero when the list is empty).
+/// Does not allocate.
 void SumFrames(const std::vector<Eigen::MatrixXd>& blocks, Eigen::Ref<Eigen::MatrixXd> sum);
 
 }  // namespace silc

@@ -12,8 +12,8 @@ TEST(SumFrames, IsTheAnswerToAQuantityThatFillsTheWholeHistory) {
   Rng rng(3);
   std::vector<Eigen::MatrixXd> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(test::RandomMatrix(5, 7, &rng));
-  Eigen::MatrixXd sum;
-  SumFrames(blocks, 5, 7, &sum);
+  Eigen::MatrixXd sum(5, 7);
+  SumFrames(blocks, sum);
   // the same change in every frame, frame by frame
   const Eigen::VectorXd dq = test::RandomMatrix(7, 1, &rng);
   Eigen::VectorXd da = Eigen::VectorXd::Zero(5);
@@ -22,14 +22,14 @@ TEST(SumFrames, IsTheAnswerToAQuantityThatFillsTheWholeHistory) {
 }
 
 TEST(SumFrames, AnEmptyListIsZero) {
-  Eigen::MatrixXd sum = Eigen::MatrixXd::Ones(2, 2);
-  SumFrames({}, 3, 4, &sum);
+  Eigen::MatrixXd sum = Eigen::MatrixXd::Ones(3, 4);
+  SumFrames({}, sum);
   EXPECT_EQ(sum, Eigen::MatrixXd::Zero(3, 4));
 }
 
 TEST(SumFramesDeathTest, BlocksOfAnotherSizeAreABug) {
   Eigen::MatrixXd sum(3, 3);
-  EXPECT_DEATH(SumFrames({Eigen::MatrixXd::Zero(3, 2)}, 3, 3, &sum), "check failed");
+  EXPECT_DEATH(SumFrames({Eigen::MatrixXd::Zero(3, 2)}, sum), "check failed");
 }
 
 }  // namespace

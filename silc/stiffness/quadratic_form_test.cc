@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "silc/stiffness/condition.h"
+#include "silc/stiffness/condition_reference.h"
 #include "silc/stiffness/test_support.h"
 
 namespace silc {

@@ -28,7 +28,7 @@ struct TaskStiffness {
 ///           motions when a measurement on a loaded robot is to be predicted; only Nᵀ H N matters
 /// @return kOk; kNotFinite; kSingularStiffness when Nᵀ(K+H)N has a reciprocal condition under
 /// 1e-12;
-///         kRankDeficientJacobian when J N has lost rank (kRankTolerance). Does not allocate.
+///         kRankDeficientJacobian when J N has lost rank (RowsAreIndependent()). Does not allocate.
 StiffnessStatus ComputeTaskStiffness(const ConstMatrix& J,
                                      const ConstMatrix& K,
                                      const ConstMatrix* N,
@@ -36,31 +36,5 @@ StiffnessStatus ComputeTaskStiffness(const ConstMatrix& J,
                                      TaskStiffness* out);
 
 inline constexpr double kStiffnessRcond = 1e-12;  // [1]
-
-/// λ_max(L_x⁻¹ sym(K_x) L_x⁻ᵀ), K_x^max = L_x L_xᵀ: at most 1 when the task bound holds.
-StiffnessStatus WorstTaskEigenvalue(const ConstMatrix& K_x,
-                                    const ConstMatrix& K_x_max,
-                                    double* lambda);
-
-/// Derivatives with respect to K, each of the form d(·) = leftᵀ dK right. Chain them to the policy
-/// with StaticDirection() of penalty.h. @pre the arguments gave kOk in ComputeTaskStiffness().
-///
-///     d(1/C_ii)  = (K⁻ᵀ j_i / C_ii)ᵀ dK (K⁻¹ j_i / C_ii),      j_i the i-th row of J as a column
-///     d(K_x)_ij  = (K⁻ᵀ Jᵀ K_xᵀ e_i)ᵀ dK (K⁻¹ Jᵀ K_x e_j)
-void OneAxisGradient(const ConstMatrix& J,
-                     const ConstMatrix& K,
-                     const ConstMatrix* N,
-                     const ConstMatrix* H,
-                     int axis,
-                     JointVector* left,
-                     JointVector* right);
-void TaskStiffnessGradient(const ConstMatrix& J,
-                           const ConstMatrix& K,
-                           const ConstMatrix* N,
-                           const ConstMatrix* H,
-                           int row,
-                           int col,
-                           JointVector* left,
-                           JointVector* right);
 
 }  // namespace silc

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/task_stiffness.h"
+#include "silc/stiffness/task_stiffness_reference.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "silc/stiffness/budget.h"
-#include "silc/stiffness/condition.h"
+#include "silc/stiffness/condition_reference.h"
 #include "silc/stiffness/test_support.h"
 
 namespace silc {

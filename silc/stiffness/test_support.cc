@@ -195,4 +195,36 @@ BodyJacobians StickHumanoid::Jacobians(const Pose& pose) {
   return body;
 }
 
+const std::vector<NamedBudget>& PaperModes() {
+  const auto mode = [](const char* name, double k_xy, double null, double hand = 0) {
+    NamedBudget named{name, {}};
+    named.spec.com = Eigen::Vector3d(k_xy, k_xy, 20000);
+    named.spec.null_stiffness = null;
+    if (hand > 0) named.spec.hand[0] = named.spec.hand[1] = Eigen::Vector3d::Constant(hand);
+    return named;
+  };
+  static const std::vector<NamedBudget> modes = {mode("high-stiff", 1000, 100),
+                                                 mode("compliance", 200, 50),
+                                                 mode("hard-nullspace", 200, 500),
+                                                 mode("soft-hand", 200, 50, 200),
+                                                 mode("hard-hand", 200, 50, 1000)};
+  return modes;
+}
+
+StiffnessStatus QuasiStaticStiffness(const Servo& servo,
+                                     const PolicyJacobians& jacobians,
+                                     const StaticChannels& channels,
+                                     StaticStiffness* out,
+                                     ActionLoopRadius* radius) {
+  PolicySums sums;
+  SumPolicy(jacobians, servo.nv(), &sums);
+  const StiffnessStatus solved = SolveQuasiStatic(servo, sums, channels, out);
+  ActionLoop loop(
+      servo.nv(),
+      static_cast<int>(std::max({jacobians.J_a.size(), jacobians.J_tau.size(), std::size_t{1}})));
+  const ActionLoopRadius found = loop.Exact(servo, jacobians, channels.torque);
+  if (radius != nullptr) *radius = found;
+  return solved != StiffnessStatus::kOk ? solved : found.status;
+}
+
 }  // namespace silc::test

@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "silc/base/rng.h"
+#include "silc/stiffness/action_loop.h"
+#include "silc/stiffness/budget.h"
 #include "silc/stiffness/contact_jacobian.h"
+#include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/policy_jacobians.h"
 #include "silc/stiffness/types.h"
 
 /// Random matrices, plain references and a small floating-base robot for the tests of this folder.
-/// All of it is slow and obvious on purpose, and shares no code with what is tested. The bodies are
-/// in the .cc file, because each of Eigen's decompositions takes seconds to compile.
+/// References are slow and obvious on purpose, and share no code with what is tested. The bodies
+/// are in the .cc file, because each of Eigen's decompositions takes seconds to compile.
 namespace silc::test {
 
 using Eigen::Index;
@@ -46,6 +49,22 @@ PolicyJacobians RandomPolicy(int n, int frames, Rng* rng, bool torque = false, b
 /// ∂f/∂x by central differences; the error is about h² of the third derivative plus 1e-16/h of the
 /// value.
 MatrixXd Difference(const std::function<double(const MatrixXd&)>& f, const MatrixXd& x, double h);
+
+/// A budget with a name.
+struct NamedBudget {
+  const char* name;
+  BudgetSpec spec;
+};
+
+/// The numbers of the paper's Table I and of its hand-load experiment (section V-B2).
+const std::vector<NamedBudget>& PaperModes();
+
+/// (S3) of a policy, and whether it is valid: the library's two calls as one.
+StiffnessStatus QuasiStaticStiffness(const Servo& servo,
+                                     const PolicyJacobians& jacobians,
+                                     const StaticChannels& channels,
+                                     StaticStiffness* out,
+                                     ActionLoopRadius* radius = nullptr);
 
 /// A humanoid of stick and point masses: two legs of six joints, two arms of four, 20 in all.
 /// Everything comes from forward kinematics; Jacobians are differences of it.

@@ -182,9 +182,10 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
   return !sound;
 }
 
-/// (S5)'s ingredients for the sample: single support as the physics gives it; double support with
-/// the left foot at rest, and the closing constraint; flight with no CoM and gravity where it is.
-/// The hands are held against the base, which is at rest for them in every mode.
+/// Batched twin of ComputeContactKinematics(), (S5) for the sample, out of the physics' fields:
+/// single support as they are; double support with the left foot at rest, and the closing
+/// constraint; flight with no CoM and gravity where it is. The hands are held against the base,
+/// which is at rest for them in every mode.
 SILC_HD void FillSample(
     const TaskRobot& robot, const PhysicsView& view, int env, ContactMode mode, float* out) {
   const int nv = view.nv;

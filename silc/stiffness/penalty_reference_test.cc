@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/penalty.h"
+#include "silc/stiffness/penalty_reference.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "silc/stiffness/task_stiffness.h"
+#include "silc/stiffness/task_stiffness_reference.h"
 #include "silc/stiffness/test_support.h"
 
 namespace silc {

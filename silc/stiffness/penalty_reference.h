@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "silc/stiffness/condition.h"
+#include "silc/stiffness/condition_reference.h"
 #include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/status.h"
 #include "silc/stiffness/types.h"
 
+/// Penalties sample by sample, with their derivatives as they are written down. For tests: the
+/// trainer's batched ones, silc/learn/penalty.h, are held against these.
 namespace silc {
 
 /// (σ − 1)₊²                                                                            (S8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/penalty.h"
+#include "silc/stiffness/penalty_reference.h"
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
