@@ -22,8 +22,8 @@ bool AppendUtf8(char32_t code_point, std::string* text);
 bool IsPlainText(std::string_view text);
 
 /// The text as it can be shown on any terminal: what is no UTF-8, and control characters other than
-/// line breaks and tabs, become \x1b and the like. Names come from files of strangers, and an escape
-/// sequence in one could rewrite what stands above it.
+/// line breaks and tabs, become \x1b and the like. Names come from files of strangers, and an
+/// escape sequence in one could rewrite what stands above it.
 std::string Printable(std::string_view text);
 
 /// Columns a terminal gives the text: 0 for combining marks, 2 for East Asian wide characters, 1
