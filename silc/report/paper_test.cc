@@ -71,7 +71,7 @@ TEST(Paper, VerdictIsOnTheRatioWhereThePaperCompares) {
 std::string ErrorOf(const std::string& from = "", const std::string& to = "") {
   std::string text =
       "source: s\n"
-      "modes: [{name: soft-hand, where: w, com: [1, 1, 1], null_space: 1}]\n"
+      "modes: [{name: soft-hand, where: w}]\n"
       "measures:\n"
       "  - {metric: power, experiment: walk, where: w, unit: W, against: baseline,\n"
       "     rows: [{row: baseline, value: 2}, {row: silc-paper/soft-hand, says: smaller}]}\n"
