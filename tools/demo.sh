@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `./dev demo` shows, after the build: a policy made on the spot, observed standing, pushed and measured; two that
-# were trained in minutes, one of them under a stiffness budget, side by side; one that walks, and one that walks under
-# a budget; in the end the report, the paper's tables and figures beside ours.
-#   tools/demo.sh [--train]   --train: the two of the quick start are trained here and now, some seven minutes on two cores
+# What `./dev demo` shows, after the build. Each step prints what it does, the numbers that matter and
+# where picture and tables are; what silc itself prints goes to out/demo/*.txt.
+#   tools/demo.sh [--train]   --train: the two policies of step 4 are trained here and now, some seven
+#                             minutes on two cores
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=out/demo
@@ -12,16 +12,34 @@ silc=build/release/bin/silc
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
+# quietly FILE COMMAND...: the command's output goes to FILE, and to the terminal if it fails
+quietly() {
+  local file=$1
+  shift
+  "$@" >"$file" || {
+    cat "$file"
+    echo "failed: $*" >&2
+    exit 1
+  }
+}
+
+numbers() { python3 tools/demo_numbers.py "$@"; }
+
 say "1. A policy to look at: a standing regulator for the G1, written as ONNX"
-build/release/examples/stand_policy "$out/stand.onnx" g1
+quietly "$out/policy.txt" build/release/examples/stand_policy "$out/stand.onnx" g1
+sed 's/^/   /' "$out/policy.txt"
 
 say "2. How stiff does it make the robot? Five seconds in MuJoCo, every control step observed"
-$silc observe "$out/stand.onnx" --robot g1 --rollout 5 --mode soft-hand \
+quietly "$out/stand.txt" $silc observe "$out/stand.onnx" --robot g1 --rollout 5 --mode soft-hand \
   --json "$out/stand.json" --csv "$out/stand.csv" --plot "$out/stand.svg"
+numbers observe "$out/stand.json"
+echo "   picture $out/stand.svg, tables $out/stand.txt"
 
-say "3. Is that true? Push the hand and measure"
-$silc observe "$out/stand.onnx" --robot g1 --shake hand --forces 2,5,10 |
-  sed -n '/^Shaking/,$p'
+say "3. Is that true? Push the left hand and measure"
+quietly "$out/push.txt" $silc observe "$out/stand.onnx" --robot g1 --shake hand --forces 2,5,10 \
+  --json "$out/push.json"
+numbers shake "$out/push.json"
+echo "   tables $out/push.txt"
 
 quick=policies/quick
 if [[ ${1:-} == --train ]]; then
@@ -34,19 +52,27 @@ if [[ ${1:-} == --train ]]; then
     cp "$out/runs/$method/policy.onnx" "$quick/g1_stand_$method.onnx"
   done
 fi
-say "4. Trained in minutes on two cores, without a bound and under one: who stands through pushes, who keeps the budget?"
-$silc eval stand --policy "$quick/g1_stand_silc.onnx" "$quick/g1_stand_baseline.onnx" --observe-every 20
+say "4. Trained in minutes, under a budget and without: 100 robots, pushed from all sides for 20 s"
+quietly "$out/pushes.txt" $silc eval stand --observe-every 20 --json "$out/pushes.jsonl" \
+  --policy "$quick/g1_stand_silc.onnx" "$quick/g1_stand_baseline.onnx"
+numbers stand "$out/pushes.jsonl"
+echo "   tables $out/pushes.txt"
 
-say "5. A trained policy, walking: five seconds at 0.5 m/s"
-$silc observe policies/g1_loco_baseline.onnx --robot g1 --rollout 5 --command 0.5,0,0 \
-  --json "$out/walk.json" --plot "$out/walk.svg"
+say "5. A policy trained without a bound, walking: five seconds at 0.5 m/s"
+quietly "$out/walk.txt" $silc observe policies/g1_loco_baseline.onnx --robot g1 --rollout 5 \
+  --command 0.5,0,0 --json "$out/walk.json" --plot "$out/walk.svg"
+numbers observe "$out/walk.json"
+echo "   picture $out/walk.svg, tables $out/walk.txt"
 
-say "6. Two that walk, stepping on the spot, one of them under a stiffness budget: does it hold?"
-$silc eval budget --policy policies/g1_loco_silc_compliance.onnx policies/g1_loco_baseline.onnx \
-  --plot "$out/budget.svg"
+say "6. Two that walk, stepping on the spot, the first of them trained under the budget: does it hold?"
+quietly "$out/budget.txt" $silc eval budget --json "$out/budget.jsonl" --plot "$out/budget.svg" \
+  --policy policies/g1_loco_silc_compliance.onnx policies/g1_loco_baseline.onnx
+numbers budget "$out/budget.jsonl"
+echo "   picture $out/budget.svg, tables $out/budget.txt"
 
-say "7. The paper's experiments on the shipped policies, quickly: fewer robots than the paper's"
-$silc report --quick --policies policies --out out/report
+say "7. The paper's experiments on the shipped policies, with fewer robots than the paper's"
+quietly "$out/report.txt" $silc report --quick --policies policies --out out/report
+tail -n 2 "$out/report.txt" | sed 's/^/   /'
 
-say "Open $PWD/out/report/index.html in a browser: the report. Beside it $out/stand.svg, $out/walk.svg and $out/budget.svg."
-echo "Train the two of step 4 yourself: ./dev demo --train. Your own policy: $silc observe POLICY.onnx --help; the full report: $silc report"
+say "Open $PWD/out/report/index.html in a browser, and the pictures of $out beside it."
+echo "Train the two of step 4 yourself: ./dev demo --train. Where to go from here: README.md."

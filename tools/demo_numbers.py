@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers that ./dev demo prints, from the JSON that silc wrote.
+
+    tools/demo_numbers.py observe|shake|stand|budget FILE
+"""
+import json
+import os
+import sys
+
+
+def line(what, value):
+    print(f"   {what:<55} {value}")
+
+
+def number(value, unit=""):
+    """Three digits; silc writes null for what does not exist and "inf" for the infinite."""
+    if value is None:
+        return "none"
+    if value == "inf":
+        return "∞"
+    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{text} {unit}".rstrip()
+
+
+def observe(result):
+    summary = result["summary"]
+    hand = next(point for point in summary["points"] if point["name"] == "left hand")
+    judged = sum(row["judged"] for row in summary["contacts"])
+    over = sum(row["judged"] * row["violations"] for row in summary["contacts"] if row["judged"])
+    line("left hand, pushed along z, as it is felt", number(hand["one_axis"][2], "N/m"))
+    line("spectral radius of the action loop; unstable from 1 on",
+         number(summary["loop_radius_median"]))
+    line("moments with a static stiffness", f"{judged} of {len(result['moments'])}")
+    line(f"of those, over the budget '{result['budget']['name']}'", f"{round(over)}")
+
+
+def shake(result):
+    model = {row["name"]: row["one_axis"] for row in result["shake"]["model"]}
+    measured = result["shake"]["measured"][0]
+    for label, values in (("the servo's springs alone", model["PD alone"]),
+                          ("one-step K₁", model["one-step K₁"]),
+                          ("static K_s with gravity", model["K_s with gravity"]),
+                          (f"measured at ±{measured['force']:g} N", measured["one_axis"])):
+        line(f"{result['shake']['point']}, x, y, z: {label}",
+             "".join(f"{number(value):>6}" for value in values) + " N/m")
+
+
+def table(results, rows):
+    names = [os.path.splitext(os.path.basename(result["policy"]))[0] for result in results]
+    metrics = [{metric["name"]: metric["value"] for metric in r["metrics"]} for r in results]
+
+    def row(label, cells):
+        line(label, "  ".join(f"{cell:>{len(name)}}" for cell, name in zip(cells, names)))
+
+    row(f"budget '{results[0]['mode']}'", names)
+    for name, label, unit in rows:
+        row(label, [number(values[name], unit) for values in metrics])
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("observe", "shake", "stand", "budget"):
+        sys.exit(__doc__)
+    kind, path = sys.argv[1:]
+    with open(path, encoding="utf-8") as file:
+        results = [json.loads(text) for text in (file if kind in ("stand", "budget")
+                                                 else [file.read()])]
+    if kind == "observe":
+        observe(results[0])
+    elif kind == "shake":
+        shake(results[0])
+    elif kind == "stand":
+        table(results, [("survival", "robots that stand through 20 s of pushes", "%"),
+                        ("disc_median", "σ on K_s, median", ""),
+                        ("disc_within", "moments within the budget, σ ≤ 1.05 on K_s", "%")])
+    else:
+        table(results, [("form_violations_one_step", "random directions of K₁ over it", "%"),
+                        ("worst_static_p99", "K_s, worst direction, p99 [× budget]", ""),
+                        ("disc_violations", "moments with K_s over it, σ > 1", "%")])
+
+
+if __name__ == "__main__":
+    main()
