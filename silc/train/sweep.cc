@@ -340,8 +340,8 @@ std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& 
                             model.graph->output_names()[0],
                             model.metadata,
                             OnnxWeights::kHalf);
-    } catch (const ConfigError& error) {
-      throw RunError(job.folder + "/policy.onnx: --collect: " + error.what());
+    } catch (const ConfigError& too_large) {
+      throw RunError(job.folder + "/policy.onnx: --collect: " + too_large.what());
     }
     // figures somebody measured belong to the policy they were measured on
     std::string results =
