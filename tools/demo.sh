@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `./dev demo` shows, after the build. Each step prints what it does, the numbers that matter and
-# where picture and tables are; what silc itself prints goes to out/demo/*.txt.
-#   tools/demo.sh [--train]   --train: the two policies of step 4 are trained here and now, some seven
-#                             minutes on two cores
+# What `./dev demo` shows, after the build. Each step prints what it does, the numbers that matter
+# and where picture and tables are; what silc itself prints goes to out/demo/*.txt.
+#   tools/demo.sh [--train]   --train: the two policies of step 4 are trained here and now, some
+#                             seven minutes on two cores
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=out/demo
@@ -64,7 +64,7 @@ quietly "$out/walk.txt" $silc observe policies/g1_loco_baseline.onnx --robot g1 
 numbers observe "$out/walk.json"
 echo "   picture $out/walk.svg, tables $out/walk.txt"
 
-say "6. Two that walk, stepping on the spot, the first of them trained under the budget: does it hold?"
+say "6. Two that walk, stepping on the spot, the first trained under the budget: does it hold?"
 quietly "$out/budget.txt" $silc eval budget --json "$out/budget.jsonl" --plot "$out/budget.svg" \
   --policy policies/g1_loco_silc_compliance.onnx policies/g1_loco_baseline.onnx
 numbers budget "$out/budget.jsonl"
