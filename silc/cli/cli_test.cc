@@ -67,7 +67,7 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("observe none.onnx", "none.onnx: no such file");
   expect("observe " + *stand_ + " --robot g2", "g2");
   expect("observe " + *stand_ + " --mode complaince", "did you mean compliance?");
-  expect("observe " + *stand_ + " --mode ''", "--mode '': name a budget");
+  expect("observe " + *stand_ + " --mode ''", "--mode: is empty");
   expect("observe " + *stand_ + " --mode compliance,gravty=held", "did you mean gravity?");
   expect("observe " + *stand_ + " --condition two-sided",
          "--condition: is part of the budget: --mode compliance,condition=two-sided");
@@ -77,7 +77,7 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
          "--with-gravity: is part of the budget: --mode compliance,gravity=followed");
   expect("export " + *stand_ + " " + Path("x.onnx") + " --note silc_gravity=held",
          "is part of the budget now; --mode writes it");
-  expect("export " + *stand_ + " " + Path("x.onnx") + " --mode ''", "--mode '': name a budget");
+  expect("export " + *stand_ + " " + Path("x.onnx") + " --mode ''", "--mode: is empty");
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
   expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
@@ -169,6 +169,9 @@ TEST_F(Cli, AWrongNameInALayoutFileNamesThatFile) {
   const std::string source = SourcePath("");
   const std::string good = ReadFile(source + "/layouts/g1_loco.yaml");
   const std::string path = Path("mine.yaml");
+  const auto line_of = [&](const std::string& text) {
+    return std::to_string(1 + std::count(good.begin(), good.begin() + good.find(text), '\n'));
+  };
   const auto expect = [&](const std::string& from,
                           const std::string& to,
                           bool everywhere,
@@ -197,7 +200,8 @@ TEST_F(Cli, AWrongNameInALayoutFileNamesThatFile) {
   expect("  left_knee_joint: 0.3",
          "  left_kne_joint: 0.3",
          false,
-         {path + ":18: default_pose.left_kne_joint", "did you mean left_knee_joint"});
+         {path + ":" + line_of("  left_knee_joint: 0.3") + ": default_pose.left_kne_joint",
+          "did you mean left_knee_joint"});
   expect("      left_shoulder_pitch_joint, left",
          "      left_sholder_pitch_joint, left",
          false,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
@@ -28,7 +29,7 @@ Memory Allocate(std::size_t bytes) {
   const std::size_t unit = kHugePage;
   const std::size_t rounded = (bytes + unit - 1) / unit * unit;
   void* p = std::aligned_alloc(unit, rounded);
-  SILC_CHECK(p != nullptr);
+  if (p == nullptr) throw std::bad_alloc();  // how many robots there are is the user's choice
 #ifdef __linux__
   // a step walks over hundreds of 4 KiB pages; advice only, so a refusal does not matter
   madvise(p, rounded, MADV_HUGEPAGE);
