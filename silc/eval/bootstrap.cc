@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-int Draw(Rng* rng, int n) { return std::min(n - 1, static_cast<int>(rng->Uniform() * n)); }
+int DrawIndex(Rng* rng, int n) { return std::min(n - 1, static_cast<int>(rng->Uniform() * n)); }
 
 // Order statistics, not interpolation: a settling time may be infinite.
 Interval Middle(std::vector<double> values, int wanted) {
@@ -38,7 +38,7 @@ Interval Bootstrap(int n,
   values.reserve(resamples);
   for (int k = 0; k < resamples; ++k) {
     Rng rng(seed, 0x626f6f74, k);
-    for (int& i : index) i = Draw(&rng, n);
+    for (int& i : index) i = DrawIndex(&rng, n);
     values.push_back(statistic(index));
   }
   return Middle(std::move(values), resamples);
@@ -63,11 +63,11 @@ Interval BootstrapGroups(const std::vector<std::vector<double>>& groups, std::ui
     Rng rng(seed, 0x67726f75, k);
     double total = 0;
     for (int i = 0; i < g; ++i) {
-      const std::vector<double>& group = groups[Draw(&rng, g)];
+      const std::vector<double>& group = groups[DrawIndex(&rng, g)];
       SILC_CHECK(!group.empty());
       double sum = 0;
       for (std::size_t j = 0; j < group.size(); ++j) {
-        sum += group[Draw(&rng, static_cast<int>(group.size()))];
+        sum += group[DrawIndex(&rng, static_cast<int>(group.size()))];
       }
       total += sum / static_cast<double>(group.size());
     }
