@@ -28,10 +28,19 @@ constexpr double kHighestFloor = 0.99;  // [1]
 constexpr Channel kChannels[] = {Channel::kFollowed, Channel::kHeld};
 constexpr Condition kConditions[] = {Condition::kDisc, Condition::kTwoSided, Condition::kOneSided};
 
-std::vector<std::string> ConditionNames() {
+template <typename Choices>
+std::vector<std::string> NamesOf(const Choices& choices) {
   std::vector<std::string> names;
-  for (const Condition condition : kConditions) names.emplace_back(Name(condition));
+  for (const auto choice : choices) names.emplace_back(Name(choice));
   return names;
+}
+
+// The one of `choices` that a node names.
+template <typename Choice, std::size_t kCount>
+Choice ReadChoice(const YamlNode& node, const Choice (&choices)[kCount]) {
+  const std::string name = node.AsChoice(NamesOf(choices));
+  return *std::find_if(
+      choices, choices + kCount, [&](Choice choice) { return name == Name(choice); });
 }
 
 Eigen::Vector3d ReadAxes(const YamlNode& node) {
@@ -135,10 +144,10 @@ void Change(const std::string& word, const std::string& mode, BudgetSpec* spec) 
   } else if (key == "null_space") {
     spec->null_stiffness = number(value, kSoftest, kStiffest);
   } else if (key == "condition") {
-    spec->condition = kConditions[choice(ConditionNames())];
+    spec->condition = kConditions[choice(NamesOf(kConditions))];
   } else {
     Channel* const channel = key == "torque" ? &spec->torque : &spec->gravity;
-    *channel = kChannels[choice({Name(kChannels[0]), Name(kChannels[1])})];
+    *channel = kChannels[choice(NamesOf(kChannels))];
   }
 }
 
@@ -175,20 +184,10 @@ BudgetSpec ParseBudget(const YamlNode& root) {
   if (root.Has("channels")) {
     const YamlNode channels = root["channels"];
     channels.Keys({}, {"torque", "gravity"});
-    const auto read = [&](const char* key, Channel* channel) {
-      if (!channels.Has(key)) return;
-      const bool held = channels[key].AsChoice({"followed", "held"}) == "held";
-      *channel = held ? Channel::kHeld : Channel::kFollowed;
-    };
-    read("torque", &spec.torque);
-    read("gravity", &spec.gravity);
+    if (channels.Has("torque")) spec.torque = ReadChoice(channels["torque"], kChannels);
+    if (channels.Has("gravity")) spec.gravity = ReadChoice(channels["gravity"], kChannels);
   }
-  if (root.Has("condition")) {
-    const std::string name = root["condition"].AsChoice(ConditionNames());
-    for (const Condition c : kConditions) {
-      if (name == Name(c)) spec.condition = c;
-    }
-  }
+  if (root.Has("condition")) spec.condition = ReadChoice(root["condition"], kConditions);
 
   const std::string problem = spec.Validate();
   if (!problem.empty()) root.Fail(problem);
