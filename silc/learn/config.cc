@@ -119,6 +119,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Count("keep_checkpoints", &c->keep_checkpoints, 2, 100000);
   f.Flag("checkpoint_env", &c->checkpoint_env);
   f.Flag("graphs", &c->graphs);
+  f.Choice("precision", &c->precision, {"auto", "float32", "float16"});
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
   f.Number("penalty.lambda", &p->lambda, 0, 1e6);

@@ -71,6 +71,9 @@ struct LearnConfig {
   int threads = 0;             // CPU; 0: as many as there are
   std::string device = "cpu";  // cpu, cuda
   bool graphs = true;          // cuda: replay recorded work instead of launching kernel by kernel
+  // of matrix products: float32 (TF32 on cuda), float16 (cuda; sums and weights stay float32),
+  // auto: float16 where it can be done
+  std::string precision = "auto";
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;
   bool checkpoint_env = true;  // all robots' state too: a resumed run goes on as if never stopped

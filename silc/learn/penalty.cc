@@ -161,7 +161,10 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
       K_x[i] -= K_floor[i];  // (S6) of M − m: the rows are the same
     }
     const auto column = [&](const std::vector<double>& k) {
-      return at::tensor(k, at::kDouble).to(options).view({1, m, 1});
+      // entry by entry: a copy from the host would wait for the device
+      const Tensor all = at::empty({1, m, 1}, options);
+      for (std::int64_t i = 0; i < m; ++i) all.select(1, i).fill_(k[i]);
+      return all;
     };
     const Tensor K = column(K_x);
     if (spec.HasFloor()) {
@@ -294,6 +297,7 @@ struct QuasiStaticBatch {
   Tensor loop;     // (B, nu, nu) I − S_a − S_τ Kp α
   Tensor inverse;  // its inverse N₀; not finite where there is none
   Tensor X;        // (B, nu, nv) N₀ (S_q + S_g E − S_τ Kp)
+  Tensor columns;  // (obs, c) of the channels it sees: q, a, τ, g
   bool sees_action = false, sees_torque = false, sees_gravity = false;
 };
 
@@ -312,7 +316,8 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
   if (result.sees_action) columns.push_back(channels.a);
   if (result.sees_torque) columns.push_back(channels.tau);
   if (result.sees_gravity) columns.push_back(channels.g);
-  const Tensor blocks = ActionJacobian(input.actors, slopes, at::cat(columns, 1));
+  result.columns = at::cat(columns, 1);
+  const Tensor blocks = ActionJacobian(input.actors, slopes, result.columns);
   std::int64_t column = 0;
   const auto next_block = [&](const Tensor& of) {
     const Tensor block = blocks.narrow(2, column, of.size(1));
@@ -338,7 +343,6 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
 }  // namespace
 
 PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& config) {
-  const Channels& channels = input.channels;
   const Tensor kp = input.servo.kp, alpha = input.servo.alpha;
   const QuasiStaticBatch settled = SolveQuasiStaticBatch(input);
   const Tensor eye = IdentityLike(settled.X);
@@ -369,11 +373,12 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   const Tensor left = scale * at::matmul(d.left, Transposed(input.budget.P));
   const Tensor r = at::matmul(d.right, Transposed(input.budget.P));
   const Tensor p = at::matmul(-left * gain.view({1, 1, -1}), N_0);
-  std::vector<Seed> seeds = {{channels.q, r}};
-  if (settled.sees_action) seeds.push_back({channels.a, at::matmul(r, Transposed(X))});
-  if (settled.sees_torque) seeds.push_back({channels.tau, -at::matmul(r, Transposed(K))});
-  if (settled.sees_gravity) seeds.push_back({channels.g, at::matmul(r, Transposed(input.gravity))});
-  result.surrogate = MeanAlongTangent(input, p, seeds);
+  // how the observation moves along the channels, in the order of their columns
+  std::vector<Tensor> along = {r};
+  if (settled.sees_action) along.push_back(at::matmul(r, Transposed(X)));
+  if (settled.sees_torque) along.push_back(-at::matmul(r, Transposed(K)));
+  if (settled.sees_gravity) along.push_back(at::matmul(r, Transposed(input.gravity)));
+  Tensor direction = at::cat(along, 2), pull = p;
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 
@@ -392,12 +397,16 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     const Tensor p_a =
         (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
     const Tensor v = s.v.narrow(1, 0, 1);
-    std::vector<Seed> loop_seeds;
-    if (settled.sees_action) loop_seeds.push_back({channels.a, v});
-    if (settled.sees_torque) loop_seeds.push_back({channels.tau, v * (kp * alpha)});
-    result.surrogate = result.surrogate + MeanAlongTangent(input, p_a, loop_seeds);
+    std::vector<Tensor> around = {at::zeros_like(v)};  // joints at rest
+    if (settled.sees_action) around.push_back(v);
+    if (settled.sees_torque) around.push_back(v * (kp * alpha));
+    if (settled.sees_gravity) around.push_back(at::zeros({v.size(0), 1, 3}, v.options()));
+    // one tangent more beside those of the stiffness: one chain through the network serves both
+    direction = at::cat({direction, at::cat(around, 2)}, 1);
+    pull = at::cat({pull, p_a}, 1);
     result.value = result.value + config.action_loop_weight * over.square().mean();
   }
+  result.surrogate = MeanAlongTangent(input, pull, {{settled.columns, direction}});
   return result;
 }
 

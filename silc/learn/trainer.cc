@@ -42,6 +42,7 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e)
   }
   MakeBuffers();
   if (needs_stiffness || method == Method::kScalarLcp || method == Method::kAlcp) MakeChannels();
+  MakeHalf();
 }
 
 void Trainer::Impl::Check() const {
@@ -193,7 +194,7 @@ IterationReport Trainer::Iterate() {
     impl.times.rollout = Since(start);
   }
   const auto updating = Clock::now();
-  const Impl::UpdateResult update = impl.Update();
+  const Impl::UpdateResult update = impl.half ? impl.UpdateHalf() : impl.Update();
   // after the update: within an iteration acting and learning see the same network
   if (impl.config.scale_inputs) {
     const std::int64_t T = impl.config.steps;

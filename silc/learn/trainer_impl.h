@@ -127,6 +127,8 @@ struct Trainer::Impl {
   // how many rows of a chunk take part then
   std::int64_t PenaltyRows(std::int64_t rows, int chunk) const;
   MiniBatch Gather(const Tensor& index, const Advantages& advantages, bool penalised);
+  // the penalty's share of a chunk: what belongs to these rows of the rollout
+  void GatherBudget(const Tensor& rows, int chunk, MiniBatch* batch);
 
   // How hard the penalty presses, scalars on the device.
   struct Pressure {
@@ -138,7 +140,22 @@ struct Trainer::Impl {
                         const Tensor& signs,
                         const Pressure& pressure,
                         bool penalised);
+  // The penalty of the rows that `input` has activations of, the first of a chunk, and its
+  // gradient.
+  void Penalise(const MiniBatch& batch,
+                int chunk,
+                const Tensor& taken,
+                const Tensor& signs,
+                const Pressure& pressure,
+                double weight_of_chunk,
+                PenaltyInput* input,
+                ChunkResult* result);
+  // gradients of a scalar on the tape, flat, per agent
+  std::vector<Tensor> GradientsOf(const Tensor& scalar, bool actor, bool keep_tape) const;
   std::int64_t TotalPenalised(std::int64_t B) const;
+  // clipped apart from the task's: a strong penalty must not drown the task, nor the task it
+  void HoldPenalty(const Tensor& gradient, Agent* agent) const;
+  Tensor DrawSigns(std::int64_t rows) const;
   // One optimiser step of every network from the chunks' gradients, added in their order.
   void Step(const std::vector<ChunkResult>& results);
 
@@ -162,10 +179,23 @@ struct Trainer::Impl {
                                          const Pressure& pressure,
                                          bool penalised);
 
+  // ---- the same on a GPU without the tape, in half precision: trainer_half.cc ----
+
+  struct Half;
+  std::shared_ptr<Half> half;  // null: the tape
+  void MakeHalf();
+  void RefreshHalf();
+  void ActHalf(std::int64_t t);
+  void EndRolloutHalf();
+  UpdateResult UpdateHalf();
+  void PrepareHalf();
+  void GradientsHalf(std::int64_t m);
+  void StepHalf();
+  UpdateResult RunHalf();
+
   // ---- report ----
 
   Scalars Report(const UpdateResult& update);
-  void ReportPenalty(const std::vector<ChunkResult>& results, double score, Scalars* scalars);
 };
 
 }  // namespace silc

@@ -63,13 +63,19 @@ void Trainer::Impl::Collect() {
   env->BeginIteration(iteration);
   const auto roll = [&] {
     std::vector<Layers> actors, critics;
+    if (half) RefreshHalf();
     for (const Agent& agent : agents) {
+      if (half) break;
       actors.push_back(LayersOf(agent));
       critics.push_back(CriticOf(agent));
     }
     for (std::int64_t t = 0; t < T; ++t) {
       const auto start = Clock::now();
-      Act(t, actors, critics);
+      if (half) {
+        ActHalf(t);
+      } else {
+        Act(t, actors, critics);
+      }
       times.policy += Since(start);
       const auto stepping = Clock::now();
       env->Step(action[t].data_ptr<float>(),
@@ -78,6 +84,10 @@ void Trainer::Impl::Collect() {
                  timed_out[t].data_ptr<std::uint8_t>()},
                 ViewAt(t + 1));
       times.env += Since(stepping);
+    }
+    if (half) {
+      EndRolloutHalf();
+      return;
     }
     for (std::size_t k = 0; k < agents.size(); ++k) {
       value[T].select(1, k).copy_(Forward(critics[k], critic_obs[T]).output.squeeze(1));

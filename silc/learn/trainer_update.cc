@@ -55,25 +55,27 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
   batch.gravity.resize(chunks);
   batch.mode.resize(chunks);
   if (!needs_stiffness || !penalised) return batch;
-  BudgetSpec budget = spec.stiffness_spec.budget;
-  if (method != Method::kSilc) budget.hand_floor.setZero();  // (S7a) has no band
   pool->ParallelFor(chunks, [&](int, int chunk) {
     const auto [first, count] = Rows(B, chunk, chunks);
     const std::int64_t some = PenaltyRows(count, chunk);
-    if (some == 0) return;
-    const Tensor rows = index.narrow(0, first, some);
-    const auto pick = [&](const Tensor& buffer) {
-      return buffer.narrow(0, 0, T).flatten(0, 1).index_select(0, rows);
-    };
-    batch.mode[chunk] = pick(mode);
-    batch.gravity[chunk] = pick(gravity);
-    batch.budget[chunk] =
-        MakeBudgetFactors(budget,
-                          servo.kp,
-                          {batch.mode[chunk], pick(com), pick(hand_on_base), pick(closing), {}},
-                          at::kFloat);
+    if (some > 0) GatherBudget(index.narrow(0, first, some), chunk, &batch);
   });
   return batch;
+}
+
+void Trainer::Impl::GatherBudget(const Tensor& rows, int chunk, MiniBatch* batch) {
+  const auto pick = [&](const Tensor& buffer) {
+    return buffer.narrow(0, 0, config.steps).flatten(0, 1).index_select(0, rows);
+  };
+  BudgetSpec budget = spec.stiffness_spec.budget;
+  if (method != Method::kSilc) budget.hand_floor.setZero();  // (S7a) has no band
+  batch->mode[chunk] = pick(mode);
+  batch->gravity[chunk] = pick(gravity);
+  batch->budget[chunk] =
+      MakeBudgetFactors(budget,
+                        servo.kp,
+                        {batch->mode[chunk], pick(com), pick(hand_on_base), pick(closing), {}},
+                        at::kFloat);
 }
 
 ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
@@ -123,52 +125,73 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
     result.value.push_back(share * critic_loss.detach());
   }
   const bool penalise = some > 0 && pressure.lambda.defined();
-  const auto split = [&](const Tensor& scalar, bool actor, bool keep) {
-    std::vector<Tensor> leaves, flat;
-    for (const Agent& a : agents) {
-      const auto& own = actor ? a.actor.leaves : a.critic.leaves;
-      leaves.insert(leaves.end(), own.begin(), own.end());
-    }
-    const auto all = torch::autograd::grad({scalar}, leaves, {}, keep, false, true);
-    std::size_t at = 0;
-    for (const Agent& a : agents) {
-      const auto& own = actor ? a.actor.leaves : a.critic.leaves;
-      flat.push_back(Flat({all.begin() + at, all.begin() + at + own.size()}, own));
-      at += own.size();
-    }
-    return flat;
-  };
-  result.actor = split(share * loss, true, penalise);
-  result.critic = split(share * config.value_weight * value_loss, false, false);
+  result.actor = GradientsOf(share * loss, true, penalise);
+  result.critic = GradientsOf(share * config.value_weight * value_loss, false, false);
   if (some == 0) return result;
-
   // its rows come first in the chunk, and the forward pass above serves both
   input.count = some;
-  input.channels = channels;
-  input.servo = servo;
-  input.budget = batch.budget[chunk];
-  input.gravity = batch.gravity[chunk];
-  for (const Agent& agent : agents) {
-    input.std.push_back(agent.actor.std);
-    input.action.push_back(
-        rows(batch.action).narrow(0, 0, some).narrow(1, agent.first, agent.count));
-  }
+  Tensor own_signs;
   if (signs.defined()) {
-    const auto [from, unused] = Rows(signs.size(0), chunk, chunks);
-    input.signs = signs.narrow(0, from, some);
+    own_signs = signs.narrow(0, Rows(signs.size(0), chunk, chunks).first, some);
   }
-  input.bound = pressure.bound;
-  const PenaltyResult penalty = Penalty(method, input, config.penalty);
-  const double weight_of_chunk = double(some) / double(TotalPenalised(B));
-  if (penalise)
-    result.penalty = split(pressure.lambda * (weight_of_chunk * penalty.surrogate), true, false);
-  result.penalty_value = weight_of_chunk * penalty.value;
-  result.sigma = penalty.sigma;
-  result.condition = penalty.condition;
-  result.ok = penalty.ok;
-  result.loop_norm = penalty.loop_norm;
-  result.mode = batch.mode[chunk];
+  Penalise(batch,
+           chunk,
+           rows(batch.action).narrow(0, 0, some),
+           own_signs,
+           pressure,
+           double(some) / double(TotalPenalised(B)),
+           &input,
+           &result);
   return result;
+}
+
+std::vector<Tensor> Trainer::Impl::GradientsOf(const Tensor& scalar,
+                                               bool actor,
+                                               bool keep_tape) const {
+  std::vector<Tensor> leaves, flat;
+  for (const Agent& a : agents) {
+    const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+    leaves.insert(leaves.end(), own.begin(), own.end());
+  }
+  const auto all = torch::autograd::grad({scalar}, leaves, {}, keep_tape, false, true);
+  std::size_t at = 0;
+  for (const Agent& a : agents) {
+    const auto& own = actor ? a.actor.leaves : a.critic.leaves;
+    flat.push_back(Flat({all.begin() + at, all.begin() + at + own.size()}, own));
+    at += own.size();
+  }
+  return flat;
+}
+
+void Trainer::Impl::Penalise(const MiniBatch& batch,
+                             int chunk,
+                             const Tensor& taken,
+                             const Tensor& signs,
+                             const Pressure& pressure,
+                             double weight_of_chunk,
+                             PenaltyInput* input,
+                             ChunkResult* result) {
+  input->channels = channels;
+  input->servo = servo;
+  input->budget = batch.budget[chunk];
+  input->gravity = batch.gravity[chunk];
+  for (const Agent& agent : agents) {
+    input->std.push_back(agent.actor.std);
+    input->action.push_back(taken.narrow(1, agent.first, agent.count));
+  }
+  input->signs = signs;
+  input->bound = pressure.bound;
+  const PenaltyResult penalty = Penalty(method, *input, config.penalty);
+  if (pressure.lambda.defined()) {
+    result->penalty =
+        GradientsOf(pressure.lambda * (weight_of_chunk * penalty.surrogate), true, false);
+  }
+  result->penalty_value = weight_of_chunk * penalty.value;
+  result->sigma = penalty.sigma;
+  result->condition = penalty.condition;
+  result->ok = penalty.ok;
+  result->loop_norm = penalty.loop_norm;
+  result->mode = batch.mode[chunk];
 }
 
 std::int64_t Trainer::Impl::TotalPenalised(std::int64_t B) const {
@@ -200,12 +223,7 @@ void Trainer::Impl::Step(const std::vector<ChunkResult>& results) {
     agent.task_norm.copy_(actor.norm());
     actor = actor * ClipFactor(agent.task_norm, config.gradient_clip);
     const Tensor penalty = sum(&ChunkResult::penalty, k);
-    // clipped apart: a strong penalty must not drown the task, nor a strong task the penalty
-    if (penalty.defined()) {
-      agent.penalty_norm.copy_(penalty.norm());
-      agent.penalty_gradient.copy_(penalty *
-                                   ClipFactor(agent.penalty_norm, config.penalty.gradient_clip));
-    }
+    if (penalty.defined()) HoldPenalty(penalty, &agent);
     if (has_penalty) actor = actor + agent.penalty_gradient;
     Tensor critic = sum(&ChunkResult::critic, k);
     critic = critic * ClipFactor(critic.norm(), config.gradient_clip);
@@ -215,6 +233,16 @@ void Trainer::Impl::Step(const std::vector<ChunkResult>& results) {
     agent.actor.std.detach().clamp_min_(config.min_std);
     if (method == Method::kSnLcp) agent.normaliser.Step(agent.actor);
   }
+}
+
+void Trainer::Impl::HoldPenalty(const Tensor& gradient, Agent* agent) const {
+  agent->penalty_norm.copy_(gradient.norm());
+  agent->penalty_gradient.copy_(gradient *
+                                ClipFactor(agent->penalty_norm, config.penalty.gradient_clip));
+}
+
+Tensor Trainer::Impl::DrawSigns(std::int64_t rows) const {
+  return at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
 }
 
 Trainer::Impl::UpdateResult Trainer::Impl::Update() {
@@ -243,8 +271,7 @@ Trainer::Impl::UpdateResult Trainer::Impl::Update() {
     const bool penalised = Penalises(step);
     Tensor signs;
     if (penalised && needs_stiffness && config.penalty.probes > 0) {
-      const std::int64_t rows = config.penalty.samples == 0 ? B : config.penalty.samples;
-      signs = at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
+      signs = DrawSigns(config.penalty.samples == 0 ? B : config.penalty.samples);
     }
     if (Records()) {
       result.last = Replay(batch, signs, pressure, penalised);
