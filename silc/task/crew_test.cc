@@ -10,6 +10,7 @@
 
 #include "silc/base/rng.h"
 #include "silc/task/loco_env.h"
+#include "silc/task/test_layouts.h"
 
 /// A crew does a robot's step on the CPU as a crew of GPU threads does it: phase by phase. Inside a
 /// phase the members come one after the other, first to last or last to first: one that read what
@@ -28,14 +29,22 @@ struct Queue {
 };
 
 /// Members that wait for each other inside a phase.
-template <int kMembers>
 struct Threads {
-  static constexpr int kSize = kMembers;
+  static constexpr int kSize = 3;
   int member;
   std::barrier<>* barrier;
   int first() const { return member; }
   void Sync() const { barrier->arrive_and_wait(); }
 };
+template <class Body>
+void Together(Body body) {
+  std::barrier<> barrier(Threads::kSize);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < Threads::kSize; ++i) {
+    threads.emplace_back([&, i] { body(Threads{i, &barrier}); });
+  }
+  for (std::thread& t : threads) t.join();
+}
 
 /// Robots stepped by one thread each (kMembers = 1), or by a crew.
 class World {
@@ -165,15 +174,9 @@ class World {
     Phase<kMembers>(backward, [&](auto crew) {
       step::GatherValues(context(), view_, env, s, restarted, crew, out, w);
     });
-    std::barrier<> barrier(kMembers);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kMembers; ++i) {
-      threads.emplace_back([&, i] {
-        const Threads<kMembers> crew = {i, &barrier};
-        step::ObserveValues(context(), context().observation, env, s, crew, out, *w);
-      });
-    }
-    for (std::thread& t : threads) t.join();
+    Together([&](auto crew) {
+      step::ObserveValues(context(), context().observation, env, s, crew, out, *w);
+    });
   }
 
   template <int kMembers>
@@ -211,8 +214,11 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-TEST(Crew, LeavesTheBitsOfOneThread) {
+class Crew : public ::testing::TestWithParam<TestLayout> {};
+
+TEST_P(Crew, LeavesTheBitsOfOneThread) {
   LocoEnvOptions options = {.num_envs = kRobots, .seed = 11, .samples = true};
+  options.layout = GetParam().make();
   options.config.push.interval_min = 0.1f;  // pushes within the test
   options.config.push.interval_max = 0.3f;
   World alone(options), crew(options), backward(options);
@@ -225,7 +231,7 @@ TEST(Crew, LeavesTheBitsOfOneThread) {
   for (int k = 1; k <= 40; ++k) {
     Rng rng(5, static_cast<std::uint32_t>(k));
     std::vector<float> actions(static_cast<std::size_t>(kRobots) * kTaskJoints);
-    for (float& a : actions) a = static_cast<float>(rng.Normal());
+    for (float& a : actions) a = static_cast<float>(2 * rng.Normal());
     for (World* world : {&alone, &crew, &backward}) {
       if (k % 10 == 0) world->Fault(k / 10);
     }
@@ -242,6 +248,10 @@ TEST(Crew, LeavesTheBitsOfOneThread) {
   EXPECT_GT(failed, kRobots / 2) << "hardly an episode ended: resets were not compared";
   EXPECT_GE(lost, 4);
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Crew, ::testing::ValuesIn(kTestLayouts), [](const auto& test) {
+  return test.param.name;
+});
 
 }  // namespace
 }  // namespace silc
