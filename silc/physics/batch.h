@@ -48,8 +48,10 @@ class PhysicsBatch {
   /// n physics steps with targets, gains and pushes held. A delay must not exceed n.
   virtual void Advance(int substeps) = 0;
 
-  /// Fills kCom … kStanceJacobian from the present state.
-  virtual void UpdateKinematics() = 0;
+  /// Fills the fields kCom … kDoubleStanceJacobian that are wanted from the present state. The
+  /// others hold what they held, or more than was asked for.
+  virtual void UpdateKinematics(KinematicsLevel wanted) = 0;
+  void UpdateKinematics() { UpdateKinematics(KinematicsLevel::kAll); }
 
   virtual std::string name() const = 0;
 
@@ -77,7 +79,8 @@ class CpuBatch final : public PhysicsBatch {
   FieldView view(Field field) override;
   void SetBodies(int env, const std::vector<double>& mass, const std::vector<double>& com) override;
   void Advance(int substeps) override;
-  void UpdateKinematics() override;
+  using PhysicsBatch::UpdateKinematics;
+  void UpdateKinematics(KinematicsLevel wanted) override;
   std::string name() const override;
 
   int lanes() const;
@@ -103,7 +106,8 @@ class MujocoBatch final : public PhysicsBatch {
   FieldView view(Field field) override;
   void SetBodies(int env, const std::vector<double>& mass, const std::vector<double>& com) override;
   void Advance(int substeps) override;
-  void UpdateKinematics() override;
+  using PhysicsBatch::UpdateKinematics;
+  void UpdateKinematics(KinematicsLevel wanted) override;
   std::string name() const override { return "mujoco"; }
 
  private:

@@ -129,10 +129,10 @@ void CpuBatch::Advance(int substeps) {
   });
 }
 
-void CpuBatch::UpdateKinematics() {
+void CpuBatch::UpdateKinematics(KinematicsLevel wanted) {
   Impl& s = *impl_;
   s.pool->ParallelFor(s.num_groups, [&](int worker, int group) {
-    s.kernel.outputs(s.step, s.layout, s.Group(group), s.workspaces[worker].get());
+    s.kernel.outputs(s.step, s.layout, s.Group(group), wanted, s.workspaces[worker].get());
   });
 }
 

@@ -44,7 +44,9 @@ struct CudaBatch::Impl {
     launch->plan = PlanTeam(step, kCudaTeam);
     const std::size_t bytes =
         offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
-    launch->small = step.num_links <= 32 && step.num_contacts <= 64 && bytes <= kParameterModel;
+    const TeamLoad load = LoadOf(step, launch->plan);
+    launch->small = step.num_links <= kSmallOutputLinks && load.links <= kSmallLinks &&
+                    load.contacts <= kSmallContacts && bytes <= kParameterModel;
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
     CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
               "copying the model");
@@ -162,8 +164,8 @@ void CudaBatch::Advance(int substeps) {
   CudaCheck(LaunchAdvance(*impl_->launch, impl_->stream), "launching a kernel");
 }
 
-void CudaBatch::UpdateKinematics() {
-  CudaCheck(LaunchOutputs(*impl_->launch, impl_->stream), "launching a kernel");
+void CudaBatch::UpdateKinematics(KinematicsLevel wanted) {
+  CudaCheck(LaunchOutputs(*impl_->launch, wanted, impl_->stream), "launching a kernel");
 }
 
 void* CudaBatch::stream() const { return impl_->stream; }

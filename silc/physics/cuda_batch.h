@@ -33,7 +33,8 @@ class CudaBatch final : public PhysicsBatch {
   void Write(Field field, std::span<const int> envs, std::span<const float> values) override;
   void SetBodies(int env, const std::vector<double>& mass, const std::vector<double>& com) override;
   void Advance(int substeps) override;
-  void UpdateKinematics() override;
+  using PhysicsBatch::UpdateKinematics;
+  void UpdateKinematics(KinematicsLevel wanted) override;
   std::string name() const override { return "cuda"; }
 
   void* stream() const;  ///< a cudaStream_t

@@ -6,11 +6,12 @@
 
 #include <algorithm>
 
-#include "silc/physics/robot_data.h"
+#include "silc/physics/outputs.h"
 
 namespace silc {
 namespace {
 
+using cuda_team::OutputWorkspace;
 using cuda_team::RobotData;
 using cuda_team::Team;
 using cuda_team::Workspace;
@@ -44,7 +45,9 @@ __device__ __forceinline__ const StepModel<float>& ModelOf(const ModelParameter&
 // mapping  one block per 32 robots, one warp per member of the team, n substeps per launch; state
 // is
 //          read from and written to global memory; robots that only fill up the last block sleep
-// work     the workspace is local memory, interleaved by the hardware in the same way
+// work     the workspace of a thread's own links is local memory, interleaved by the hardware in
+// the
+//          same way
 // twin     AdvanceGroup() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
 template <int kLinks, int kContacts, bool kInParameter>
 __global__ void __launch_bounds__(kLanes* kCudaTeam, 2)
@@ -64,21 +67,115 @@ __global__ void __launch_bounds__(kLanes* kCudaTeam, 2)
       ModelOf<kInParameter>(m, a.model), robot, a.options, a.substeps, nullptr, work);
 }
 
-template <int kLinks, int kContacts, bool kInParameter>
-__global__ void __launch_bounds__(kLanes)
-    OutputsKernel(const __grid_constant__ KernelArgs a, const __grid_constant__ ModelParameter m) {
-  Workspace<float, kLinks, kContacts> work;
-  cuda_team::ComputeOutputs<float>(ModelOf<kInParameter>(m, a.model),
-                                   a.layout,
-                                   a.memory + blockIdx.x * kRobotsPerBlock + threadIdx.x,
-                                   a.stride,
-                                   work);
+// A robot's workspace and its state, in shared memory. Neighbours start an odd number of words
+// apart: threads that read the same word of several robots read different banks.
+template <int kLinks>
+int OutputWords(const StepModel<float>& model) {
+  const int words = static_cast<int>(sizeof(OutputWorkspace<float, kLinks>) / sizeof(float));
+  return (words + model.nq + model.nv) | 1;
 }
 
-// Small and large workspaces: local memory is set aside for every thread the GPU can hold.
+// layout   as above; eight neighbouring robots are a sector of 32 bytes
+// mapping  one block per 8 robots, 32 threads each: thread t is member t / 8 of robot t % 8's crew
+// work     the phases of outputs.h with everything between them in shared memory
+// twin     ComputeOutputs() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
+template <int kLinks, bool kInParameter>
+__global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
+    OutputsKernel(const __grid_constant__ KernelArgs a,
+                  const __grid_constant__ TeamPlan plan,
+                  const __grid_constant__ cuda_team::Chains chains,
+                  KinematicsLevel wanted,
+                  int words,
+                  const __grid_constant__ ModelParameter m) {
+  const StepModel<float>& model = ModelOf<kInParameter>(m, a.model);
+  const int lane = static_cast<int>(threadIdx.x) % kOutputRobots;
+  const int member = static_cast<int>(threadIdx.x) / kOutputRobots;
+  float* own = reinterpret_cast<float*>(block_memory) + lane * words;
+  auto& work = *reinterpret_cast<OutputWorkspace<float, kLinks>*>(own);
+  float* qpos = own + sizeof(work) / sizeof(float);
+  float* qvel = qpos + model.nq;
+  float* memory = a.memory + blockIdx.x * kOutputRobots + lane;
+  RobotData<float> robot = cuda_team::BindRobot(a.layout, memory, a.stride);
+  const auto column = [&](Field f) {
+    return cuda_team::FieldColumn(a.layout, memory, a.stride, f);
+  };
+  for (int i = member; i < model.nq; i += kOutputMembers) qpos[i] = robot.qpos[i];
+  for (int i = member; i < model.nv; i += kOutputMembers) qvel[i] = robot.qvel[i];
+  robot.qpos = {qpos, 1};
+  robot.qvel = {qvel, 1};
+  __syncthreads();
+
+  // the chains of the plan by four members, each of another warp
+  if (member == 0) {
+    cuda_team::PlaceLinks<float>(
+        model, robot, [&](int i) { return plan.link[i]; }, plan.num_trunk, work);
+  }
+  __syncthreads();
+  constexpr int kApart = kLanes / kOutputRobots;
+  if (member % kApart == 0 && member / kApart < plan.size) {
+    const int chain = member / kApart;
+    const int first = plan.begin[chain] + (chain == 0 ? plan.num_trunk : 0);
+    cuda_team::PlaceLinks<float>(
+        model,
+        robot,
+        [&](int i) { return plan.link[first + i]; },
+        plan.begin[chain + 1] - first,
+        work);
+  }
+  __syncthreads();
+  cuda_team::LinkMoments<float>(model, robot, {member, kOutputMembers}, work);
+  cuda_team::FramePoses<float>(model,
+                               robot,
+                               column(Field::kPose),
+                               column(Field::kVelocity),
+                               {kOutputMembers - 1 - member, kOutputMembers},
+                               work);
+  __syncthreads();
+  const cuda_team::JacobianColumns<float> out = {column(Field::kComJacobian),
+                                                 column(Field::kFrameJacobian),
+                                                 column(Field::kStanceJacobian),
+                                                 wanted != KinematicsLevel::kFrames};
+  // the first warp sums up masses while the others write the frames' columns
+  if (member == 0) {
+    cuda_team::CentreOfMass<float>(model, robot, column(Field::kCom), work);
+  } else if (member >= kApart) {
+    const cuda_team::Share share = {member - kApart, kOutputMembers - kApart};
+    cuda_team::Jacobians<float>(model, chains, 1, 1 + model.num_frames, out, share, work);
+  }
+  __syncthreads();
+  cuda_team::Jacobians<float>(model, chains, 0, 1, out, {member, kOutputMembers}, work);
+  if (wanted != KinematicsLevel::kAll || model.num_feet < 2) return;
+  __syncthreads();
+  if (member == 0) {
+    cuda_team::ClosingRows<float>(model, column(Field::kClosingJacobian), work);
+  }
+  __syncthreads();
+  cuda_team::ProjectRows<float>(
+      model, out.stance, column(Field::kDoubleStanceJacobian), member, kOutputMembers, work);
+}
+
 using Advance = void (*)(KernelArgs, TeamPlan, ModelParameter);
 Advance AdvanceOf(const CudaLaunch& l) {
-  return l.small ? AdvanceKernel<32, 64, true> : AdvanceKernel<kMaxLinks, kMaxContacts, false>;
+  return l.small ? AdvanceKernel<kSmallLinks, kSmallContacts, true>
+                 : AdvanceKernel<kMaxLinks, kMaxContacts, false>;
+}
+using Outputs =
+    void (*)(KernelArgs, TeamPlan, cuda_team::Chains, KinematicsLevel, int, ModelParameter);
+Outputs OutputsOf(const CudaLaunch& l) {
+  return l.small ? OutputsKernel<kSmallOutputLinks, true> : OutputsKernel<kMaxLinks, false>;
+}
+
+// all of a model but its contacts is in every launch
+const StepModel<float>& HostModel(const CudaLaunch& l) {
+  return *reinterpret_cast<const StepModel<float>*>(l.model.bytes);
+}
+
+int OutputWords(const CudaLaunch& l) {
+  return l.small ? OutputWords<kSmallOutputLinks>(HostModel(l))
+                 : OutputWords<kMaxLinks>(HostModel(l));
+}
+int OutputBytes(const CudaLaunch& l) {
+  return OutputWords(l) * kOutputRobots * static_cast<int>(sizeof(float));
 }
 
 int SharedBytes(const CudaLaunch& l) {
@@ -102,8 +199,11 @@ cudaError_t PrepareKernels(CudaLaunch* launch, int device) {
   const int blocks = launch->args.stride / kRobotsPerBlock;
   const int at_once = std::clamp((blocks + processors - 1) / processors, 1, 2);
   launch->carveout = (100 * at_once * (SharedBytes(*launch) + reserved) + shared - 1) / shared;
-  return cudaFuncSetAttribute(
+  status = cudaFuncSetAttribute(
       AdvanceOf(*launch), cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes(*launch));
+  if (status != cudaSuccess) return status;
+  return cudaFuncSetAttribute(
+      OutputsOf(*launch), cudaFuncAttributeMaxDynamicSharedMemorySize, OutputBytes(*launch));
 }
 
 cudaError_t LaunchAdvance(const CudaLaunch& l, cudaStream_t stream) {
@@ -120,10 +220,10 @@ cudaError_t LaunchAdvance(const CudaLaunch& l, cudaStream_t stream) {
   return cudaLaunchKernelEx(&config, AdvanceOf(l), l.args, l.plan, l.model);
 }
 
-cudaError_t LaunchOutputs(const CudaLaunch& l, cudaStream_t stream) {
-  const auto kernel =
-      l.small ? OutputsKernel<32, 64, true> : OutputsKernel<kMaxLinks, kMaxContacts, false>;
-  kernel<<<l.args.stride / kRobotsPerBlock, kLanes, 0, stream>>>(l.args, l.model);
+cudaError_t LaunchOutputs(const CudaLaunch& l, KinematicsLevel wanted, cudaStream_t stream) {
+  OutputsOf(
+      l)<<<l.args.stride / kOutputRobots, kOutputMembers * kOutputRobots, OutputBytes(l), stream>>>(
+      l.args, l.plan, cuda_team::ChainsOf(HostModel(l)), wanted, OutputWords(l), l.model);
   return cudaGetLastError();
 }
 

@@ -16,6 +16,13 @@ namespace silc {
 /// have different jobs, and a member without work costs nothing.
 inline constexpr int kRobotsPerBlock = 32;
 inline constexpr int kCudaTeam = 4;
+// What a member of a small team can hold of its own. The workspace is local memory, which the
+// driver sets aside for every thread that the GPU could hold, whatever the batch.
+inline constexpr int kSmallLinks = 12, kSmallContacts = 16;
+// The outputs of a robot are the work of so many threads, of so many robots side by side: 32 bytes
+// of a field, the least that memory moves.
+inline constexpr int kOutputMembers = 32, kOutputRobots = 8;
+inline constexpr int kSmallOutputLinks = 32;
 
 // The model is read by all threads at the same address, which is what constant memory is for.
 // Kernel parameters live there, come with the launch and belong to it: a captured graph and two
@@ -29,6 +36,8 @@ static_assert(offsetof(StepModel<float>, contact) + sizeof StepModel<float>::con
                   sizeof(StepModel<float>),
               "the contacts are the end of the model, so that it can be cut there");
 
+static_assert(offsetof(StepModel<float>, contact) <= kParameterModel);
+
 struct KernelArgs {
   FieldLayout layout;
   const StepModel<float>* model;  // for models that do not fit a parameter
@@ -41,7 +50,8 @@ struct KernelArgs {
 struct CudaLaunch {
   KernelArgs args;
   TeamPlan plan;
-  bool small;    // workspace of 32 links and 64 contacts, model in the parameter
+  bool small;    // workspaces of kSmallLinks, kSmallContacts and kSmallOutputLinks, model in the
+                 // parameter
   int carveout;  // share of a multiprocessor's cache to use as shared memory [%]
   ModelParameter model;
 };
@@ -49,6 +59,6 @@ struct CudaLaunch {
 /// Completes a launch with what depends on the device; once per batch.
 cudaError_t PrepareKernels(CudaLaunch* launch, int device);
 cudaError_t LaunchAdvance(const CudaLaunch& launch, cudaStream_t stream);
-cudaError_t LaunchOutputs(const CudaLaunch& launch, cudaStream_t stream);
+cudaError_t LaunchOutputs(const CudaLaunch& launch, KinematicsLevel wanted, cudaStream_t stream);
 
 }  // namespace silc

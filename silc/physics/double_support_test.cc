@@ -14,6 +14,7 @@
 
 #include "silc/base/rng.h"
 #include "silc/physics/batch.h"
+#include "silc/physics/outputs.h"
 #include "silc/physics/robot_buffer.h"
 #include "silc/physics/test_models.h"
 #include "silc/stiffness/contact_jacobian.h"
@@ -110,7 +111,7 @@ TEST(DoubleSupport, IsTheContactsKinematics) {
   MujocoBatch reference(*m, model, kStates);
   std::vector<Truth> truths;
   Errors exact;
-  const auto work = std::make_unique<portable::Workspace<double>>();
+  const auto work = std::make_unique<portable::OutputWorkspace<double>>();
   for (int i = 0; i < kStates; ++i) {
     RandomState(*m, i % 2 ? 1 : 3, i, d.get());  // about the standing pose, and anything in range
     const std::vector<float> qpos(d->qpos, d->qpos + m->nq), qvel(d->qvel, d->qvel + nv);
@@ -119,7 +120,8 @@ TEST(DoubleSupport, IsTheContactsKinematics) {
     truths.emplace_back(*m, d.get());
     portable::RobotBuffer<double> robot(model);
     std::copy_n(d->qpos, m->nq, robot.data().qpos.data);
-    portable::ComputeOutputs<double>(model.step, robot.layout(), robot.memory(), 1, *work);
+    portable::ComputeOutputs<double>(
+        model.step, robot.layout(), robot.memory(), 1, KinematicsLevel::kAll, *work);
     const auto field = [&](Field f) { return [p = robot.field(f)](int k) { return p[k]; }; };
     const Errors e = Compare(*m,
                              truths.back(),

@@ -48,6 +48,13 @@ enum class Field : int {
 };
 inline constexpr int kNumFields = static_cast<int>(Field::kCount);
 
+/// How much of the kinematics is asked for. Each includes the ones before it.
+enum class KinematicsLevel : int {
+  kFrames,  // kCom, kPose, kVelocity, kComJacobian, kFrameJacobian
+  kStance,  // kStanceJacobian
+  kAll,     // kClosingJacobian, kDoubleStanceJacobian
+};
+
 /// Numbers per robot.
 template <class T>
 int FieldWidth(const StepModel<T>& m, Field field) {

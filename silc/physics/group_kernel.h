@@ -27,6 +27,7 @@ struct GroupKernel {
   void (*outputs)(const StepModel<float>& model,
                   const FieldLayout& layout,
                   float* group,
+                  KinematicsLevel wanted,
                   void* workspace);
   /// 24 · lanes · rounds floating-point operations that touch no memory: what the core can do at
   /// most.

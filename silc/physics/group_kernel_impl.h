@@ -2,7 +2,7 @@
 #pragma once
 
 #include "silc/physics/group_kernel.h"
-#include "silc/physics/robot_data.h"
+#include "silc/physics/outputs.h"
 
 /// Included by one source per instruction set, which sets SILC_KERNEL and the compiler's flags.
 /// Nothing of the standard library is used here: its inline functions would be compiled with those
@@ -35,10 +35,13 @@ template <int N>
 void GroupOutputs(const StepModel<float>& model,
                   const FieldLayout& layout,
                   float* group,
+                  KinematicsLevel wanted,
                   void* workspace) {
   using Real = Lanes<N>;
+  using Work = OutputWorkspace<Real>;
+  static_assert(sizeof(Work) <= sizeof(PairedWorkspace<Real>));
   ComputeOutputs<Real>(
-      model, layout, reinterpret_cast<Real*>(group), 1, *static_cast<Workspace<Real>*>(workspace));
+      model, layout, reinterpret_cast<Real*>(group), 1, wanted, *static_cast<Work*>(workspace));
 }
 
 template <int N>

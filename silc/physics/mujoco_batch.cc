@@ -374,7 +374,7 @@ void MujocoBatch::Advance(int substeps) {
   });
 }
 
-void MujocoBatch::UpdateKinematics() {
+void MujocoBatch::UpdateKinematics(KinematicsLevel) {
   impl_->pool->ParallelFor(num_envs(), [&](int worker, int env) {
     impl_->Outputs(model_, env, impl_->workers[worker].m, impl_->workers[worker].d);
   });

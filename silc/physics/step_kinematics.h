@@ -77,7 +77,7 @@ SILC_HD void PlaceLink(const StepModel<T>& model,
       }
     }
   }
-  LinkWork<Real>& w = work.link[b];
+  auto& w = work.link[b];
   const Real q = position - Real(link.q0);
   if (link.joint == JointKind::kHinge) {
     Real s, c;

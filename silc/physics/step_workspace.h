@@ -142,6 +142,16 @@ struct LinkRows {
 using Index = unsigned char;
 static_assert(kMaxLinks < 256 && kMaxContacts < 256);
 
+/// A value for each link of a thread's own, found by the link's number.
+template <class Value, int kLinks, class Crew>
+struct PerLink {
+  Value value[kLinks];
+  SILC_HD Value& operator[](int b) { return value[Crew::Slot(b)]; }
+  SILC_HD const Value& operator[](int b) const { return value[Crew::Slot(b)]; }
+};
+
+/// @tparam kLinks, kContacts  the most that a thread has of its own; the fewer, the less memory a
+///                        GPU sets aside for every thread it could hold
 /// @tparam kSelfContacts  slots for contacts between links (pairs.h); 0 without self-collision
 template <class Real,
           int kLinks = kMaxLinks,
@@ -151,16 +161,18 @@ template <class Real,
 struct Workspace {
   using Team = Crew;
   static constexpr int kSlots = kSelfContacts;
+  template <class Value>
+  using OfLink = PerLink<Value, kLinks, Crew>;
   PairWork<Real, kLinks, kSelfContacts> pair;
-  LinkWork<Real> link[kLinks];
-  LinkFrame<Real> frame[kLinks];
-  ArticulatedInertia<Real>
-      A[kLinks];  // of the subtree, joint eliminated, for the parent to collect
-  Spatial<Real> p[kLinks];
+  OfLink<LinkWork<Real>> link;
+  OfLink<LinkFrame<Real>> frame;
+  // of the subtree, joint eliminated, for the parent to collect
+  OfLink<ArticulatedInertia<Real>> A;
+  OfLink<Spatial<Real>> p;
   ContactWork<Real> contact[kContacts];
-  MaskOf<Real> live[kLinks];
+  OfLink<MaskOf<Real>> live;
   int num_active;  // contacts in touch in some lane: contact[0 .. num_active)
-  LinkRows rows[kLinks];
+  OfLink<LinkRows> rows;
   // the thread's own links, parents before children, the trunk first: live in some lane, the others
   Index live_links[kLinks], idle_links[kLinks], all_links[kLinks];
   int num_live, live_trunk, num_idle, idle_trunk;

@@ -86,6 +86,8 @@ struct Solo {
   SILC_HD static int NumTrunk() { return 0; }
   SILC_HD static int Own(int i) { return i; }
   SILC_HD static bool Owns(int) { return true; }
+  /// Place of an own link among the thread's own.
+  SILC_HD static int Slot(int b) { return b; }
   SILC_HD static bool Leads() { return true; }
   template <class Model>
   SILC_HD static Walk Down(const Model& model) {
@@ -187,6 +189,7 @@ struct Team {
   SILC_HD static int NumTrunk() { return Leads() ? Plan().num_trunk : 0; }
   SILC_HD static int Own(int i) { return OwnLinks()[i]; }
   SILC_HD static bool Owns(int b) { return Plan().owner[b] == Place::Member(); }
+  SILC_HD static int Slot(int b) { return Plan().slot[b]; }
   SILC_HD static bool Leads() { return Place::Member() == 0; }
   template <class Model>
   SILC_HD static ListWalk<signed char> Down(const Model& model) {

@@ -113,6 +113,11 @@ TeamPlan PlanTeam(const StepModel<float>& model, int members) {
     plan.begin[++plan.size] = next;
   }
   SILC_CHECK(next == n);
+  for (int member = 0; member < plan.size; ++member) {
+    for (int i = plan.begin[member]; i < plan.begin[member + 1]; ++i) {
+      plan.slot[plan.link[i]] = static_cast<signed char>(i - plan.begin[member]);
+    }
+  }
   for (int b = 0; b < n; ++b) {
     const int parent = model.link[b].parent;
     if (parent < 0 || plan.owner[parent] == plan.owner[b]) continue;
@@ -123,6 +128,19 @@ TeamPlan PlanTeam(const StepModel<float>& model, int members) {
   plan.sums = plan.hubs + plan.num_hubs * kHubSize;
   plan.memory = plan.sums + kSumSlots * plan.size * kSumSize;
   return plan;
+}
+
+TeamLoad LoadOf(const StepModel<float>& model, const TeamPlan& plan) {
+  TeamLoad most = {0, 0};
+  for (int member = 0; member < plan.size; ++member) {
+    int contacts = 0;
+    for (int i = plan.begin[member]; i < plan.begin[member + 1]; ++i) {
+      contacts += model.link[plan.link[i]].num_contacts;
+    }
+    most.links = std::max(most.links, plan.begin[member + 1] - plan.begin[member]);
+    most.contacts = std::max(most.contacts, contacts);
+  }
+  return most;
 }
 
 }  // namespace silc

@@ -18,6 +18,7 @@ struct TeamPlan {
   int begin[kMaxTeam + 1];      // runs of `link`, one per member
   signed char link[kMaxLinks];  // parents before children
   signed char owner[kMaxLinks];
+  signed char slot[kMaxLinks];  // place in its owner's run
   signed char port[kMaxLinks];  // of links whose parent is another member's; −1: none
   signed char hub[kMaxLinks];   // of links with another member's link as a child; −1: none
 };
@@ -30,5 +31,11 @@ inline constexpr int kTeamPlanFloats = (sizeof(TeamPlan) + 127) / 128 * 32;
 /// Shares out the links among at most `members` so that the longest way through the trunk and one
 /// member's branches has the fewest links. Fewer members where more do not shorten it.
 TeamPlan PlanTeam(const StepModel<float>& model, int members);
+
+/// The most links and contact points that a member has.
+struct TeamLoad {
+  int links, contacts;
+};
+TeamLoad LoadOf(const StepModel<float>& model, const TeamPlan& plan);
 
 }  // namespace silc

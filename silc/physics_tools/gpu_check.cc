@@ -154,8 +154,12 @@ bool CheckStep(const mjModel& m, mjData* d, int robots) {
   ok &= Compare("imu", &cuda, &cpu, Field::kImu, 10, 1e-5, 1e-3);
   ok &= Compare("com", &cuda, &cpu, Field::kCom, 1, 1e-5, 1e-4);
   ok &= Compare("pose", &cuda, &cpu, Field::kPose, 1, 1e-5, 1e-4);
+  ok &= Compare("velocity", &cuda, &cpu, Field::kVelocity, 1, 1e-5, 1e-3);
+  ok &= Compare("com_jacobian", &cuda, &cpu, Field::kComJacobian, 1, 1e-5, 1e-4);
   ok &= Compare("frame_jacobian", &cuda, &cpu, Field::kFrameJacobian, 1, 1e-5, 1e-4);
   ok &= Compare("stance_jacobian", &cuda, &cpu, Field::kStanceJacobian, 1, 1e-5, 1e-4);
+  ok &= Compare("closing_jacobian", &cuda, &cpu, Field::kClosingJacobian, 1, 1e-5, 1e-4);
+  ok &= Compare("double_stance", &cuda, &cpu, Field::kDoubleStanceJacobian, 1, 1e-4, 1e-2);
   return ok;
 }
 
@@ -250,10 +254,17 @@ void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction)
     for (int t = 0; t < kCalls; ++t) batch.Advance(4);
     batch.Synchronize();
     const double rate = 4.0 * kCalls * robots / (Seconds() - start);
-    const double outputs_start = Seconds();
-    for (int t = 0; t < 10; ++t) batch.UpdateKinematics();
-    batch.Synchronize();
-    const double outputs_rate = 10.0 * robots / (Seconds() - outputs_start);
+    const auto outputs_rate = [&](KinematicsLevel wanted) {
+      const double outputs_start = Seconds();
+      for (int t = 0; t < 50; ++t) batch.UpdateKinematics(wanted);
+      batch.Synchronize();
+      return 50.0 * robots / (Seconds() - outputs_start);
+    };
+    const double frames_rate = outputs_rate(KinematicsLevel::kFrames);
+    const double stance_rate = outputs_rate(KinematicsLevel::kStance);
+    const double all_rate = outputs_rate(KinematicsLevel::kAll);
+    std::size_t free = 0, total = 0;
+    CudaCheck(cudaMemGetInfo(&free, &total), "asking for memory");
     const std::vector<float> fault = All(&batch, Field::kFault), qpos = All(&batch, Field::kQpos);
     double height = 0;
     for (int env = 0; env < robots; ++env) height += qpos[static_cast<std::size_t>(env) * nq + 2];
@@ -261,7 +272,9 @@ void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction)
     std::printf(
         "{\"name\":\"physics.steps_per_s\",\"value\":%.4g,\"unit\":\"1/s\",\"backend\":\"cuda\","
         "\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,\"faults\":%ld,"
-        "\"mean_height\":%.4f,\"construct_s\":%.3f,\"first_step_s\":%.3f,\"outputs_per_s\":%.4g}\n",
+        "\"mean_height\":%.4f,\"construct_s\":%.3f,\"first_step_s\":%.3f,\"frames_per_s\":%.4g,"
+        "\"stance_per_s\":"
+        "%.4g,\"outputs_per_s\":%.4g,\"device_gib\":%.2f}\n",
         rate,
         robots,
         friction,
@@ -269,7 +282,10 @@ void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction)
         height / robots,
         made - begin,
         first - made,
-        outputs_rate);
+        frames_rate,
+        stance_rate,
+        all_rate,
+        static_cast<double>(total - free) / (1 << 30));
     std::fflush(stdout);
   }
 }

@@ -30,12 +30,14 @@ struct CudaLocoEnv::Impl {
       : setup(MakeLocoSetup(options)),
         stagger(options.stagger),
         num_envs(options.num_envs),
+        kinematics(NeededKinematics(options.samples)),
         batch(setup.compiled, options.num_envs, {.stream = use}),
         stream(static_cast<cudaStream_t>(batch.stream())) {
     SILC_CHECK(setup.context.robot.nq <= kMaxTaskPositions &&
                setup.context.robot.nv <= kMaxTaskVelocities);
     const auto n = static_cast<std::size_t>(num_envs);
     states = DeviceArray<EnvState>(n);
+    states.Clear(stream);  // what a task does not use is saved too
     const TaskObservation& observation = setup.context.observation;
     obs = DeviceArray<float>(n * observation.width);
     critic_obs = DeviceArray<float>(n * observation.critic_width());
@@ -179,6 +181,7 @@ struct CudaLocoEnv::Impl {
   LocoSetup setup;
   bool stagger;
   int num_envs;
+  KinematicsLevel kinematics;
   mutable CudaBatch batch;
   cudaStream_t stream;
   DeviceArray<EnvState> states;
@@ -220,7 +223,7 @@ void CudaLocoEnv::Step(const float* actions) {
       LaunchBeginStep(i.context, i.view, i.num_envs, actions, i.states.get(), i.outputs, i.stream),
       "beginning a control step");
   i.batch.Advance(i.setup.context.robot.substeps);
-  i.batch.UpdateKinematics();
+  i.batch.UpdateKinematics(i.kinematics);
   Launched(
       LaunchEndStep(i.context, i.view, i.num_envs, actions, i.states.get(), i.outputs, i.stream),
       "ending a control step");
@@ -261,7 +264,7 @@ void CudaLocoEnv::Load(const std::string& bytes) {
   i.tracking.Upload(m.tracking.data(), i.stream);
   i.mode.Upload(m.mode.data(), i.stream);
   i.SetProgress(m.progress);
-  i.batch.UpdateKinematics();
+  i.batch.UpdateKinematics(i.kinematics);
   if (i.outputs.jacobian != nullptr) {
     Launched(LaunchFillSamples(i.context, i.view, i.num_envs, i.outputs, i.stream),
              "computing the samples");

@@ -6,8 +6,100 @@
 namespace silc {
 namespace {
 
-constexpr int kThreads = 32;  // 4,096 robots are one warp on each of 128 multiprocessors
+// A crew of 32 threads per robot, eight robots per block: 4,096 robots are four blocks on each of
+// 128 multiprocessors. Eight neighbouring robots are 32 bytes of a field, the least that memory
+// moves.
+constexpr int kCrew = 32;
+constexpr int kRobots = 8;
+constexpr int kThreads = kCrew * kRobots;
 constexpr int kReduceThreads = 1024;
+
+/// Members of a robot's crew are every eighth thread: threads side by side read the same value of
+/// neighbouring robots. Jobs are four members apart, each in a warp of its own.
+struct Spread {
+  static constexpr int kSize = kCrew;
+  int member;
+  __device__ int first() const { return member; }
+  __device__ bool Does(int job) const { return member == job * (32 / kRobots) % kCrew; }
+};
+
+/// A robot's crew is a warp: threads side by side write neighbouring values of one robot.
+struct Together {
+  static constexpr int kSize = kCrew;
+  int member;
+  __device__ int first() const { return member; }
+  __device__ void Sync() const { __syncwarp(); }
+};
+
+/// Neighbours an odd number of words apart: threads that read the same word of several robots read
+/// different banks of shared memory.
+template <class T>
+struct Odd {
+  static constexpr int kWords = sizeof(T) / 4;
+  static_assert(sizeof(T) % 4 == 0 && alignof(T) == 4);
+  T value;
+  int gap[1 + kWords % 2];
+};
+
+/// The robots of a block and what they observe, in shared memory.
+struct Block {
+  static constexpr int kEntries = 160;
+  TaskEntry entries[kEntries];
+  Odd<EnvState> state[kRobots];
+  Odd<step::Scratch> scratch[kRobots];
+};
+
+/// Where this thread stands: in the block's robots for a spread crew, and for one together.
+struct Place {
+  int robot, env;
+  bool there;  // the last block may have robots that do not exist
+  Spread crew;
+  int own_robot, own_env;
+  bool own_there;
+  Together own_crew;
+  __device__ explicit Place(int num_envs)
+      : robot(static_cast<int>(threadIdx.x) % kRobots),
+        env(static_cast<int>(blockIdx.x) * kRobots + robot),
+        there(env < num_envs),
+        crew{static_cast<int>(threadIdx.x) / kRobots},
+        own_robot(static_cast<int>(threadIdx.x) / kCrew),
+        own_env(static_cast<int>(blockIdx.x) * kRobots + own_robot),
+        own_there(own_env < num_envs),
+        own_crew{static_cast<int>(threadIdx.x) % kCrew} {}
+};
+
+// States of the block's robots, word by word, to and from shared memory.
+__device__ void LoadStates(const EnvState* states, int num_envs, Block* block) {
+  constexpr int kWords = Odd<EnvState>::kWords;
+  const int first = static_cast<int>(blockIdx.x) * kRobots;
+  const int count = min(kRobots, num_envs - first) * kWords;
+  const int* from = reinterpret_cast<const int*>(states + first);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    reinterpret_cast<int*>(&block->state[i / kWords].value)[i % kWords] = from[i];
+  }
+}
+__device__ void StoreStates(const Block& block, int num_envs, EnvState* states) {
+  constexpr int kWords = Odd<EnvState>::kWords;
+  const int first = static_cast<int>(blockIdx.x) * kRobots;
+  const int count = min(kRobots, num_envs - first) * kWords;
+  int* to = reinterpret_cast<int*>(states + first);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    to[i] = reinterpret_cast<const int*>(&block.state[i / kWords].value)[i % kWords];
+  }
+}
+
+// The observation with its entries in shared memory, where they fit. To be met after.
+__device__ TaskObservation LoadEntries(const TaskObservation& o, Block* block) {
+  TaskObservation near = o;
+  if (o.frame_width > Block::kEntries) return near;
+  const int count = o.frame_width * static_cast<int>(sizeof(TaskEntry) / 4);
+  const int* from = reinterpret_cast<const int*>(o.entries);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    reinterpret_cast<int*>(block->entries)[i] = from[i];
+  }
+  near.entries = block->entries;
+  return near;
+}
 
 __device__ StepOutput OutputOf(const DeviceOutputs& o, int env) {
   return {.reward = o.reward + 2 * env,
@@ -21,51 +113,97 @@ __device__ StepOutput OutputOf(const DeviceOutputs& o, int env) {
           .tracking = o.tracking + static_cast<long>(env) * kNumTracking};
 }
 
-// One thread, one robot; what it computes is that robot's alone.
-__global__ void ResetKernel(const __grid_constant__ TaskContext context,
-                            const __grid_constant__ PhysicsView view,
-                            int num_envs,
-                            bool stagger,
-                            EnvState* states,
-                            const __grid_constant__ DeviceOutputs outputs) {
-  const int env = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (env >= num_envs) return;
-  StepOutput out = OutputOf(outputs, env);
-  StartEnv(context, view, env, stagger, &states[env], &out);
+// Last phase of a step or a reset, by the robots' own warps.
+__device__ void Observe(const TaskContext& context,
+                        const TaskObservation& observation,
+                        const DeviceOutputs& outputs,
+                        const Place& at,
+                        const Block& block) {
+  if (!at.own_there) return;
+  StepOutput out = OutputOf(outputs, at.own_env);
+  step::ObserveValues(context,
+                      observation,
+                      at.own_env,
+                      block.state[at.own_robot].value,
+                      at.own_crew,
+                      &out,
+                      block.scratch[at.own_robot].value);
 }
 
-__global__ void BeginStepKernel(const __grid_constant__ TaskContext context,
-                                const __grid_constant__ PhysicsView view,
-                                int num_envs,
-                                const float* actions,
-                                EnvState* states,
-                                const __grid_constant__ DeviceOutputs outputs) {
-  const int env = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (env >= num_envs) return;
-  for (int i = 0; i < context.robot.nq; ++i) {
-    outputs.qpos_before[static_cast<long>(i) * num_envs + env] = view.qpos(env, i);
+// The kernels run the phases of task_step.h; all threads of a block meet between two.
+// twin     StartEnv(), BeginStep() and EndStep() on the CPU; cuda_loco_env_test.cc holds the two
+//          together
+__global__ void __launch_bounds__(kThreads)
+    ResetKernel(const __grid_constant__ TaskContext context,
+                const __grid_constant__ PhysicsView view,
+                int num_envs,
+                bool stagger,
+                EnvState* states,
+                const __grid_constant__ DeviceOutputs outputs) {
+  __shared__ Block block;
+  const Place at(num_envs);
+  EnvState* s = &block.state[at.robot].value;
+  step::Scratch* scratch = &block.scratch[at.robot].value;
+  StepOutput out = OutputOf(outputs, at.env);
+  const TaskObservation observation = LoadEntries(context.observation, &block);
+  LoadStates(states, num_envs, &block);
+  __syncthreads();
+  if (at.there) step::StartScales(context, at.crew, s, scratch);
+  __syncthreads();
+  if (at.there) step::ClearEnv(context, view, at.env, at.crew, s);
+  __syncthreads();
+  if (at.there) {
+    step::PlaceEnv(context, view, at.env, at.crew, s);
+    step::StaggerEnv(context, at.env, stagger, at.crew, s);
   }
-  for (int i = 0; i < context.robot.nv; ++i) {
-    outputs.qvel_before[static_cast<long>(i) * num_envs + env] = view.qvel(env, i);
-  }
-  if (!BeginStep(
-          context, view, env, actions + static_cast<long>(env) * kTaskJoints, &states[env])) {
-    atomicMin(outputs.refused, env);
-  }
+  __syncthreads();
+  if (at.there) step::GatherValues(context, view, at.env, *s, true, at.crew, &out, scratch);
+  __syncthreads();
+  Observe(context, observation, outputs, at, block);
+  StoreStates(block, num_envs, states);
 }
 
-__global__ void EndStepKernel(const __grid_constant__ TaskContext context,
-                              const __grid_constant__ PhysicsView view,
-                              int num_envs,
-                              const float* actions,
-                              EnvState* states,
-                              const __grid_constant__ DeviceOutputs outputs) {
-  const int env = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (env >= num_envs) return;
-  const int fault = static_cast<int>(view.fault(env, 0));  // gone once the robot is reset
-  StepOutput out = OutputOf(outputs, env);
-  outputs.survival[env] = EndStep(context, view, env, &states[env], &out);
-  if (!(*out.flag & kDiverged)) return;
+__global__ void __launch_bounds__(kThreads)
+    BeginStepKernel(const __grid_constant__ TaskContext context,
+                    const __grid_constant__ PhysicsView view,
+                    int num_envs,
+                    const float* actions,
+                    EnvState* states,
+                    const __grid_constant__ DeviceOutputs outputs) {
+  __shared__ Block block;
+  const Place at(num_envs);
+  EnvState* s = &block.state[at.robot].value;
+  step::Scratch* scratch = &block.scratch[at.robot].value;
+  const float* action = actions + static_cast<long>(at.env) * kTaskJoints;
+  LoadStates(states, num_envs, &block);
+  if (at.crew.Does(0)) scratch->refused = false;
+  if (at.there) {
+    for (int i = at.crew.first(); i < context.robot.nq; i += kCrew) {
+      outputs.qpos_before[static_cast<long>(i) * num_envs + at.env] = view.qpos(at.env, i);
+    }
+    for (int i = at.crew.first(); i < context.robot.nv; i += kCrew) {
+      outputs.qvel_before[static_cast<long>(i) * num_envs + at.env] = view.qvel(at.env, i);
+    }
+  }
+  __syncthreads();
+  if (at.there) step::CheckAction(action, at.crew, scratch);
+  __syncthreads();
+  if (at.there && scratch->refused) {
+    if (at.crew.Does(0)) atomicMin(outputs.refused, at.env);
+  } else if (at.there) {
+    step::Act(context, view, at.env, action, at.crew, s);
+  }
+  __syncthreads();
+  StoreStates(block, num_envs, states);
+}
+
+// A robot that the physics lost, for the log.
+__device__ void NoteDiverged(const TaskContext& context,
+                             int num_envs,
+                             int env,
+                             int fault,
+                             const float* actions,
+                             const DeviceOutputs& outputs) {
   const int note = atomicAdd(outputs.num_notes, 1);
   if (note >= outputs.max_notes) return;
   DivergedNote& n = outputs.notes[note];
@@ -81,6 +219,47 @@ __global__ void EndStepKernel(const __grid_constant__ TaskContext context,
   for (int j = 0; j < kTaskJoints; ++j) {
     n.action[j] = actions[static_cast<long>(env) * kTaskJoints + j];
   }
+}
+
+__global__ void __launch_bounds__(kThreads, 4)
+    EndStepKernel(const __grid_constant__ TaskContext context,
+                  const __grid_constant__ PhysicsView view,
+                  int num_envs,
+                  const float* actions,
+                  EnvState* states,
+                  const __grid_constant__ DeviceOutputs outputs) {
+  __shared__ Block block;
+  const Place at(num_envs);
+  EnvState* s = &block.state[at.robot].value;
+  step::Scratch* scratch = &block.scratch[at.robot].value;
+  StepOutput out = OutputOf(outputs, at.env);
+  const TaskObservation observation = LoadEntries(context.observation, &block);
+  LoadStates(states, num_envs, &block);
+  if (at.crew.Does(0)) scratch->lost = false;
+  __syncthreads();
+  // gone once the robot is reset
+  const int fault = at.there && at.crew.Does(0) ? static_cast<int>(view.fault(at.env, 0)) : 0;
+  if (at.there) step::Look(context, view, at.env, *s, at.crew, scratch);
+  __syncthreads();
+  if (at.there) step::MoveOn(context, view, at.env, at.crew, scratch, s);
+  __syncthreads();
+  if (at.there) step::Judge(context, at.crew, &out, scratch);
+  __syncthreads();
+  if (at.there) step::Settle(context, at.env, at.crew, &out, scratch, s);
+  __syncthreads();
+  const bool ended = at.there && scratch->flag != kRunning;
+  if (at.there) step::Sample(context, view, at.env, *s, at.crew, &out, scratch);
+  if (ended) step::ClearEnv(context, view, at.env, at.crew, s);
+  __syncthreads();
+  if (ended) step::PlaceEnv(context, view, at.env, at.crew, s);
+  __syncthreads();
+  if (at.there) step::GatherValues(context, view, at.env, *s, ended, at.crew, &out, scratch);
+  __syncthreads();
+  Observe(context, observation, outputs, at, block);
+  StoreStates(block, num_envs, states);
+  if (!at.there || !at.crew.Does(0)) return;
+  outputs.survival[at.env] = scratch->survival;
+  if (scratch->lost) NoteDiverged(context, num_envs, at.env, fault, actions, outputs);
 }
 
 // One block. Each thread adds every 1024th robot, then the threads are added as a tree: one order,
@@ -110,17 +289,19 @@ __global__ void EndStepOfAllKernel(const __grid_constant__ TaskContext context,
   }
 }
 
-__global__ void FillSamplesKernel(const __grid_constant__ TaskContext context,
-                                  const __grid_constant__ PhysicsView view,
-                                  int num_envs,
-                                  const __grid_constant__ DeviceOutputs outputs) {
-  const int env = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (env >= num_envs) return;
-  float* jacobian = outputs.jacobian + static_cast<long>(env) * kSampleJacobian;
-  if (outputs.contact_mode[env] == kModeUnknown) {
-    for (int i = 0; i < kSampleJacobian; ++i) jacobian[i] = 0;
+__global__ void __launch_bounds__(kThreads)
+    FillSamplesKernel(const __grid_constant__ TaskContext context,
+                      const __grid_constant__ PhysicsView view,
+                      int num_envs,
+                      const __grid_constant__ DeviceOutputs outputs) {
+  const Place at(num_envs);
+  if (!at.there) return;
+  float* jacobian = outputs.jacobian + static_cast<long>(at.env) * kSampleJacobian;
+  const ContactMode mode = outputs.contact_mode[at.env];
+  if (mode == kModeUnknown) {
+    for (int i = at.crew.first(); i < kSampleJacobian; i += kCrew) jacobian[i] = 0;
   } else {
-    step::FillSample(context.robot, view, env, outputs.contact_mode[env], jacobian);
+    step::FillSample(context.robot, view, at.env, mode, jacobian, at.crew);
   }
 }
 
@@ -163,7 +344,7 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   }
 }
 
-int Blocks(int num_envs) { return (num_envs + kThreads - 1) / kThreads; }
+int Blocks(int num_envs) { return (num_envs + kRobots - 1) / kRobots; }
 
 }  // namespace
 

@@ -37,6 +37,15 @@ class Draw {
     }
     return block_.word[used_++];
   }
+  /// Goes to draw n of the stream, counted from 0: members of a crew take theirs out of its middle.
+  SILC_HD void Seek(int n) {
+    const auto wanted = static_cast<std::uint32_t>(n);
+    if (4 * counter_[0] - 4 + static_cast<std::uint32_t>(used_) == wanted) return;
+    counter_[0] = wanted / 4;
+    block_ = Philox(counter_, key_);
+    ++counter_[0];
+    used_ = static_cast<int>(wanted % 4);
+  }
   /// In [0, 1): 24 bits, so that the largest is below one in float too.
   SILC_HD float Uniform() { return static_cast<float>(Bits() >> 8) * 0x1p-24f; }
   SILC_HD float Uniform(float low, float high) { return low + (high - low) * Uniform(); }

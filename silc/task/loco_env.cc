@@ -121,7 +121,7 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
         memory_.progress.step));
   }
   batch_->Advance(robot.substeps);
-  batch_->UpdateKinematics();
+  batch_->UpdateKinematics(NeededKinematics(samples_));
   // the fault is gone once the robot is reset
   std::vector<std::pair<int, int>> lost;
   for (int env = 0; env < num_envs_; ++env) {
@@ -182,7 +182,7 @@ std::string LocoEnv::Save() const { return PackState(memory_, setup_.context.see
 
 void LocoEnv::Load(const std::string& bytes) {
   UnpackState(bytes, setup_.context.seed, batch_.get(), &memory_);
-  batch_->UpdateKinematics();
+  batch_->UpdateKinematics(NeededKinematics(samples_));
   if (!samples_) return;
   for (int env = 0; env < num_envs_; ++env) {
     float* jacobian = &jacobian_[static_cast<std::size_t>(env) * kSampleJacobian];

@@ -231,7 +231,6 @@ PhysicsView ViewOf(PhysicsBatch* batch) {
           .foot_force = batch->view(Field::kFootForce),
           .pose = batch->view(Field::kPose),
           .velocity = batch->view(Field::kVelocity),
-          .com_jacobian = batch->view(Field::kComJacobian),
           .frame_jacobian = batch->view(Field::kFrameJacobian),
           .stance_jacobian = batch->view(Field::kStanceJacobian),
           .nv = batch->model().step.nv};

@@ -33,6 +33,11 @@ struct LocoEnvOptions {
   MotionLibrary motions;  // empty: generated reaches
 };
 
+/// What a control step reads of the physics' kinematics: Jacobians of a stance for samples alone.
+inline KinematicsLevel NeededKinematics(bool samples) {
+  return samples ? KinematicsLevel::kStance : KinematicsLevel::kFrames;
+}
+
 /// What an environment is made of before it has robots: the same for every back end.
 struct LocoSetup {
   std::unique_ptr<RobotModel> model;

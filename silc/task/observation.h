@@ -3,6 +3,7 @@
 
 #include "silc/policy/observation_table.h"
 #include "silc/task/commands.h"
+#include "silc/task/crew.h"
 #include "silc/task/task_robot.h"
 
 /// How the task executes a compiled layout (silc/policy/observation_table.h): the actors'
@@ -25,7 +26,10 @@ inline constexpr int kNumValues = TaskSources().size();
 struct TaskEntry {
   ObservationEntry<float> read;
   float noise;  // uniform ±, in the quantity's own unit, before offset and scale
+  int draw;     // which of the frame's draws its noise is: as many as entries before it have noise
+  int gap;      // a GPU's threads side by side read entries side by side: see below
 };
+static_assert(sizeof(TaskEntry) / 4 % 2 == 1, "entries in shared memory begin in different banks");
 
 /// A layout as the step executes it. Plain data; on a GPU the entries lie there.
 struct TaskObservation {
@@ -65,14 +69,23 @@ SILC_HD void PutPhases(const TaskObservation& o, float phase, float walk, float*
 }
 
 /// Moves the frames of a history on by one; the newest is left as it was.
-SILC_HD void AgeFrames(const TaskObservation& o, float* obs) {
+template <class Crew>
+SILC_HD void AgeFrames(const TaskObservation& o, Crew crew, float* obs) {
   const int kept = o.width - o.frame_width;
-  if (o.whole_frames && !o.newest_first) {
-    for (int i = 0; i < kept; ++i) obs[i] = obs[i + o.frame_width];
-  } else if (o.whole_frames) {
-    for (int i = kept - 1; i >= 0; --i) obs[i + o.frame_width] = obs[i];
+  if (o.whole_frames) {
+    // A crew moves a stretch of kSize numbers at a time, from the end that moves out: read, wait,
+    // write. What a stretch writes, none after it reads.
+    const int rounds = (kept + Crew::kSize - 1) / Crew::kSize;
+    for (int k = 0; k < rounds; ++k) {
+      const int i = (o.newest_first ? rounds - 1 - k : k) * Crew::kSize + crew.first();
+      const int to = o.newest_first ? i + o.frame_width : i;
+      const int from = o.newest_first ? i : i + o.frame_width;
+      const float x = i < kept ? obs[from] : 0.0f;
+      crew.Sync();
+      if (i < kept) obs[to] = x;
+    }
   } else {
-    for (int e = 0; e < o.frame_width; ++e) {
+    for (int e = crew.first(); e < o.frame_width; e += Crew::kSize) {
       const ObservationEntry<float>& entry = o.entries[e].read;
       for (int age = entry.frames - 1; age > 0; --age) {
         const int at = entry.newest + age * entry.stride;
@@ -80,31 +93,37 @@ SILC_HD void AgeFrames(const TaskObservation& o, float* obs) {
       }
     }
   }
+  crew.Sync();
 }
 
 /// Observes `values` (ObservationSources): a frame with noise becomes the newest of the actors'
 /// observation, the same frame without noise is written to `clean`. Noise is drawn in the order of
 /// the frame. In a fresh history the frames before are copies or zeros, as the layout says.
+template <class Crew = Alone>
 SILC_HD void ObserveFrame(const TaskObservation& o,
                           const float* values,
                           bool fresh,
                           Draw& draw,
                           float* obs,
-                          float* clean) {
-  if (!fresh) AgeFrames(o, obs);
-  for (int e = 0; e < o.frame_width; ++e) {
+                          float* clean,
+                          Crew crew = {}) {
+  if (!fresh) AgeFrames(o, crew, obs);
+  for (int e = crew.first(); e < o.frame_width; e += Crew::kSize) {
     const TaskEntry& entry = o.entries[e];
     const float x = values[entry.read.value];
     const float y = EncodeTerm(entry.read, x);
     clean[e] = y;
-    obs[entry.read.newest] =
-        entry.noise > 0 ? EncodeTerm(entry.read, x + draw.Uniform(-entry.noise, entry.noise)) : y;
-  }
-  if (!fresh) return;
-  for (int e = 0; e < o.frame_width; ++e) {
-    const ObservationEntry<float>& entry = o.entries[e].read;
-    const float before = o.first_frame_fills ? obs[entry.newest] : 0.0f;
-    for (int age = 1; age < entry.frames; ++age) obs[entry.newest + age * entry.stride] = before;
+    float seen = y;
+    if (entry.noise > 0) {
+      draw.Seek(entry.draw);
+      seen = EncodeTerm(entry.read, x + draw.Uniform(-entry.noise, entry.noise));
+    }
+    obs[entry.read.newest] = seen;
+    if (!fresh) continue;
+    const float before = o.first_frame_fills ? seen : 0.0f;
+    for (int age = 1; age < entry.read.frames; ++age) {
+      obs[entry.read.newest + age * entry.read.stride] = before;
+    }
   }
 }
 

@@ -360,8 +360,40 @@ SILC_HD float PenaltyEeAngAcc(const TaskRobot&, const RewardInput& r) {
 
 }  // namespace reward
 
-/// All terms: terms[i] = weight · value · dt, times the penalty scale where the curriculum acts;
-/// rewards[0] is the lower agent's sum, rewards[1] the upper's. Terms of weight 0 are not computed.
+/// Term i: weight · value · dt, times the penalty scale where the curriculum acts. A term of weight
+/// 0 is not computed.
+SILC_HD float ComputeReward(const RewardWeights& weights,
+                            const TaskRobot& robot,
+                            const RewardInput& in,
+                            float penalty_scale,
+                            int i) {
+  const float w = weights.weight[i];
+  if (w == 0) return 0;
+  switch (static_cast<RewardTerm>(i)) {
+#define SILC_REWARD_CASE(function, name, weight_, agent, curriculum, origin) \
+  case RewardTerm::k##function:                                              \
+    return w * in.dt * ((curriculum) ? penalty_scale : 1.0f) * reward::function(robot, in);
+    SILC_REWARD_TERMS(SILC_REWARD_CASE)
+#undef SILC_REWARD_CASE
+    case RewardTerm::kCount:
+      break;
+  }
+  return 0;
+}
+
+/// rewards[0] is the lower agent's sum, rewards[1] the upper's, in the order of the terms.
+SILC_HD void SumRewards(const float terms[kNumRewards], float rewards[2]) {
+  float lower = 0, upper = 0;
+  int i = 0;
+#define SILC_REWARD_SUM(function, name, weight_, agent, curriculum, origin) \
+  (RewardAgent::agent == RewardAgent::kLower ? lower : upper) += terms[i++];
+  SILC_REWARD_TERMS(SILC_REWARD_SUM)
+#undef SILC_REWARD_SUM
+  rewards[0] = lower;
+  rewards[1] = upper;
+}
+
+/// All terms, ComputeReward() of each, and their sums.
 SILC_HD void ComputeRewards(const RewardWeights& weights,
                             const TaskRobot& robot,
                             const RewardInput& in,

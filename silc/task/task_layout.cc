@@ -201,8 +201,11 @@ TaskLayout MakeTaskLayout(ObservationLayout layout, const RobotSpec& robot, Task
   layout.Validate(layout.Place("task"));
   out.layout = std::move(layout);
   out.table = CompileObservation(out.layout, robot.joints, out.layout.Place("task"));
+  int draws = 0;
   for (const ObservationEntry<double>& entry : out.table.entries) {
-    out.entries.push_back({InFloat(entry), NoiseOf(entry.source, config->noise)});
+    const float noise = NoiseOf(entry.source, config->noise);
+    out.entries.push_back({.read = InFloat(entry), .noise = noise, .draw = draws, .gap = 0});
+    if (noise > 0) ++draws;
   }
   return out;
 }

@@ -6,18 +6,20 @@
 #include "silc/physics/field_view.h"
 #include "silc/stiffness/contact_mode.h"
 #include "silc/task/arm_reference.h"
+#include "silc/task/crew.h"
 #include "silc/task/hand_force.h"
 #include "silc/task/observation.h"
 #include "silc/task/reward.h"
 
 /// One robot's control step, before and after the physics. Plain functions on plain data: the CPU
-/// calls them from a loop over robots, a GPU from a kernel.
+/// calls them from a loop over robots, a GPU from kernels in which a crew of threads (crew.h)
+/// shares out each phase.
 namespace silc {
 
 /// The fields the task reads and writes.
 struct PhysicsView {
   FieldView qpos, qvel, qacc, fault, target, previous_target, delay, kp, kd, wrench, wrench_steps,
-      torque, foot_force, pose, velocity, com_jacobian, frame_jacobian, stance_jacobian;
+      torque, foot_force, pose, velocity, frame_jacobian, stance_jacobian;
   int nv;
 };
 
@@ -169,32 +171,44 @@ SILC_HD void ReadBase(const TaskRobot& robot, const PhysicsView& view, int env, 
 
 SILC_HD bool Finite(float x) { return fabsf(x) <= 3.0e38f; }
 
-/// A state the learner must not see.
-SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env) {
-  if (view.fault(env, 0) != 0) return true;
-  bool sound = true;
-  for (int i = 0; i < t.robot.nq; ++i) sound = sound && Finite(view.qpos(env, i));
-  for (int i = 0; i < t.robot.nv; ++i) {
+/// Whether this member's part of the state is one the learner may see.
+template <class Crew>
+SILC_HD bool IsSound(const TaskContext& t, const PhysicsView& view, int env, Crew crew) {
+  bool sound = !crew.Does(0) || view.fault(env, 0) == 0;
+  constexpr int kStep = Crew::kSize;
+  for (int i = crew.first(); i < t.robot.nq; i += kStep) {
+    sound = sound && Finite(view.qpos(env, i));
+  }
+  for (int i = crew.first(); i < t.robot.nv; i += kStep) {
     sound = sound && fabsf(view.qvel(env, i)) <= t.config.episode.max_speed;
   }
-  for (int j = 0; j < kTaskJoints; ++j) sound = sound && Finite(view.torque(env, j));
-  for (int i = 0; i < 6; ++i) sound = sound && Finite(view.foot_force(env, i));
-  return !sound;
+  for (int j = crew.first(); j < kTaskJoints; j += kStep) {
+    sound = sound && Finite(view.torque(env, j));
+  }
+  for (int i = crew.first(); i < 6; i += kStep) {
+    sound = sound && Finite(view.foot_force(env, i));
+  }
+  return sound;
 }
 
 /// Batched twin of ComputeContactKinematics(), (S5) for the sample, out of the physics' fields:
 /// single support as they are; double support with the left foot at rest, and the closing
 /// constraint; flight with no CoM and gravity where it is. The hands are held against the base,
 /// which is at rest for them in every mode.
-SILC_HD void FillSample(
-    const TaskRobot& robot, const PhysicsView& view, int env, ContactMode mode, float* out) {
+template <class Crew = Alone>
+SILC_HD void FillSample(const TaskRobot& robot,
+                        const PhysicsView& view,
+                        int env,
+                        ContactMode mode,
+                        float* out,
+                        Crew crew = {}) {
   const int nv = view.nv;
   const int points = 1 + kNumTaskFrames;  // of a stance: centre of mass, frames
   const bool flight = mode == ContactMode::kFlight;
   const bool closed = mode == ContactMode::kDoubleSupport;
   const int foot = mode == ContactMode::kRightSupport ? 1 : 0;
   for (int row = 0; row < 3; ++row) {
-    for (int j = 0; j < kTaskJoints; ++j) {
+    for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
       const int stance = 3 * nv * foot * points + nv * row + robot.dof[j];
       out[(SampleRows::kCom + row) * kTaskJoints + j] =
           flight ? 0.0f : view.stance_jacobian(env, stance);
@@ -202,7 +216,7 @@ SILC_HD void FillSample(
   }
   for (int hand = 0; hand < 2; ++hand) {
     for (int row = 0; row < 3; ++row) {
-      for (int j = 0; j < kTaskJoints; ++j) {
+      for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
         const int frame = 6 * nv * (kFrameLeftHand + hand) + nv * row + robot.dof[j];
         out[(SampleRows::kHandOnBase + 3 * hand + row) * kTaskJoints + j] =
             view.frame_jacobian(env, frame);
@@ -210,7 +224,7 @@ SILC_HD void FillSample(
     }
   }
   for (int row = 0; row < 6; ++row) {
-    for (int j = 0; j < kTaskJoints; ++j) {
+    for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
       float value = 0;
       if (closed && row < 3) {
         value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
@@ -227,7 +241,7 @@ SILC_HD void FillSample(
   for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
   RotationOf(quat, R);
   const float g_B[3] = {-R[6], -R[7], -R[8]};
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
     float E[3] = {0, 0, 0};
     if (!flight) {
       float w_W[3], w_B[3];
@@ -260,38 +274,99 @@ SILC_HD ContactMode ModeOf(const bool stands[2]) {
 
 }  // namespace step
 
-/// Starts an episode: state, command, arms, forces, gains, delay. The physics must not run between
-/// this and the next observation.
-SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
+namespace step {
+
+/// What the phases of a step leave for each other, besides the robot's state. On a GPU it is the
+/// shared memory of a crew.
+struct Scratch {
+  BaseState base;
+  float pose[12 * kNumTaskFrames], velocity[6 * kNumTaskFrames];
+  RewardInput reward;
+  float terms[kNumRewards];
+  float values[kNumValues];  // ObservationSources
+  float foot_height[2];      // [m] of the ankle
+  float phase;               // of the gait clock after this step
+  bool lost;                 // the physics lost the robot; false before the first phase
+  bool refused;              // the action is not finite; false before the first phase
+  std::uint8_t flag;         // StepFlag
+  float survival;            // what EndStep() returns
+};
+
+/// Draws before joint j's among those of a reset: when the first push comes, the base's velocity,
+/// then three for each joint of the legs and two for each of the others; last the delay.
+SILC_HD int ResetDraw(int j) { return 7 + 2 * j + (j < 12 ? j : 12); }
+
+/// Starts an episode, first phase: command, arms, forces. The state is cleared.
+template <class Crew>
+SILC_HD void ClearEnv(
+    const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
   const auto id = static_cast<std::uint32_t>(env);
-  Draw draw(t.seed, id, t.progress->step, DrawPurpose::kReset);
-  Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
-  Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
-  Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
-
-  s->k = s->start_k = 0;
-  s->fresh = true;
-  SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
-  UpdateYawRate(c.commands, 0, &s->command);
-  s->phase = 0;
-  ResetArms(c.arms, t.reaches, t.motions, arm_draw, &s->arms);
-  ResetHandForce(c.hand_force, force_draw, &s->hand_force);
-  ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
-  s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
-  s->push_steps = 0;
-  for (int k = 0; k < 3; ++k) s->push[k] = 0;
-
-  for (int i = 0; i < robot.nq; ++i) view.qpos(env, i) = 0;
-  view.qpos(env, robot.base_qpos + 2) = c.episode.start_height;
-  view.qpos(env, robot.base_qpos + 3) = 1;
-  for (int i = 0; i < robot.nv; ++i) view.qvel(env, i) = view.qacc(env, i) = 0;
-  for (int i = 0; i < 6; ++i) {
-    view.qvel(env, robot.base_dof + i) =
-        draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
+  const auto stream = [&](DrawPurpose purpose) {
+    return Draw(t.seed, id, t.progress->step, purpose);
+  };
+  if (crew.Does(0)) {
+    s->k = s->start_k = 0;
+    s->fresh = true;
+    s->phase = 0;
+    Draw draw = stream(DrawPurpose::kCommand);
+    SampleCommand(c.commands, s->height_scale, draw, &s->command);
+    UpdateYawRate(c.commands, 0, &s->command);
   }
-  for (int j = 0; j < kTaskJoints; ++j) {
+  if (crew.Does(1)) {
+    Draw draw = stream(DrawPurpose::kArm);
+    ResetArms(c.arms, t.reaches, t.motions, draw, &s->arms);
+  }
+  if (crew.Does(2)) {
+    Draw draw = stream(DrawPurpose::kForce);
+    ResetHandForce(c.hand_force, draw, &s->hand_force);
+    ResampleHandForce(c.hand_force, draw, &s->hand_force);
+  }
+  if (crew.Does(3)) {
+    Draw draw = stream(DrawPurpose::kReset);
+    s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
+    s->push_steps = 0;
+    for (int k = 0; k < 3; ++k) s->push[k] = 0;
+    view.fault(env, 0) = 0;
+    for (int i = 0; i < kNumTaskPushes; ++i) view.wrench_steps(env, i) = 0;
+  }
+  if (crew.Does(4)) {
+    for (int f = 0; f < 2; ++f) {
+      s->air_time[f] = s->last_air_time[f] = 0;
+      s->down_prev[f] = true;
+      s->stands[f] = true;
+      s->stands_since[f] = 1;
+      for (int k = 0; k < 3; ++k) {
+        s->hand_v_prev[f][k] = s->hand_w_prev[f][k] = 0;
+        view.foot_force(env, 3 * f + k) = 0;
+      }
+    }
+  }
+  for (int i = crew.first(); i < robot.nq; i += Crew::kSize) view.qpos(env, i) = 0;
+  for (int i = crew.first(); i < robot.nv; i += Crew::kSize) {
+    view.qvel(env, i) = view.qacc(env, i) = 0;
+  }
+}
+
+/// Second phase: base, joints, gains, delay.
+template <class Crew>
+SILC_HD void PlaceEnv(
+    const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
+  const TaskConfig& c = t.config;
+  const TaskRobot& robot = t.robot;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kReset);
+  if (crew.Does(0)) {
+    view.qpos(env, robot.base_qpos + 2) = c.episode.start_height;
+    view.qpos(env, robot.base_qpos + 3) = 1;
+    draw.Seek(1);
+    for (int i = 0; i < 6; ++i) {
+      view.qvel(env, robot.base_dof + i) =
+          draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
+    }
+  }
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+    draw.Seek(ResetDraw(j));
     float q = robot.default_q[j];
     if (j < 12) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
     if (j >= kLowerJoints) q = s->arms.ref[j - kLowerJoints];
@@ -305,259 +380,348 @@ SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, En
     view.torque(env, u) = 0;
     s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
   }
-  view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
-  view.fault(env, 0) = 0;
-  for (int i = 0; i < kNumTaskPushes; ++i) view.wrench_steps(env, i) = 0;
-  for (int f = 0; f < 2; ++f) {
-    s->air_time[f] = s->last_air_time[f] = 0;
-    s->down_prev[f] = true;
-    s->stands[f] = true;
-    s->stands_since[f] = 1;
-    for (int k = 0; k < 3; ++k) {
-      s->hand_v_prev[f][k] = s->hand_w_prev[f][k] = 0;
-      view.foot_force(env, 3 * f + k) = 0;
-    }
+  if (crew.Does(1)) {
+    draw.Seek(ResetDraw(kTaskJoints));
+    view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
   }
 }
 
-/// Observes the present state into the history and the critic's frame.
-SILC_HD void Observe(const TaskContext& t,
-                     const PhysicsView& view,
-                     int env,
-                     const EnvState& s,
-                     const float foot_height[2],
-                     StepOutput* out) {
+/// The values an observation is made of, and the critic's numbers beside the frame.
+/// @param restarted  the scratch's base is that of the state before the reset
+template <class Crew>
+SILC_HD void GatherValues(const TaskContext& t,
+                          const PhysicsView& view,
+                          int env,
+                          const EnvState& s,
+                          bool restarted,
+                          Crew crew,
+                          StepOutput* out,
+                          Scratch* scratch) {
   const TaskRobot& robot = t.robot;
-  step::BaseState base;
-  step::ReadBase(robot, view, env, &base);
-  float values[kNumValues];
+  float* values = scratch->values;
   const auto at = [&](TermSource source) { return values + TaskSources().At(source); };
   float *q = at(TermSource::kJointPos), *qd = at(TermSource::kJointVel),
         *tau = at(TermSource::kJointTorque), *action = at(TermSource::kPrevAction),
         *ref = at(TermSource::kRefJointPos);
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
     q[j] = view.qpos(env, robot.qpos[j]);
     qd[j] = view.qvel(env, robot.dof[j]);
     tau[j] = view.torque(env, robot.actuator[j]);
     action[j] = s.action[j];
     ref[j] = j < kLowerJoints ? robot.default_q[j] : s.arms.ref[j - kLowerJoints];
   }
-  for (int k = 0; k < 3; ++k) {
-    at(TermSource::kBaseAngVel)[k] = base.w_B[k];
-    at(TermSource::kBaseLinVel)[k] = base.v_B[k];
-    at(TermSource::kProjectedGravity)[k] = base.g_B[k];
-    at(TermSource::kCommandWaist)[k] = s.command.waist[k];
+  if (crew.Does(0)) {
+    BaseState& base = scratch->base;
+    if (restarted) ReadBase(robot, view, env, &base);
+    for (int k = 0; k < 3; ++k) {
+      at(TermSource::kBaseAngVel)[k] = base.w_B[k];
+      at(TermSource::kBaseLinVel)[k] = base.v_B[k];
+      at(TermSource::kProjectedGravity)[k] = base.g_B[k];
+    }
+    PrivilegedState p;
+    for (int k = 0; k < 3; ++k) {
+      p.v_B[k] = base.v_B[k];
+      p.quat_xyzw[k] = base.quat[k + 1];
+    }
+    p.quat_xyzw[3] = base.quat[0];
+    p.height = base.p[2];
+    for (int h = 0; h < 2; ++h) {
+      RotateBack(base.R, s.hand_force.force[h], p.hand_force_B[h]);
+      p.foot_height[h] = scratch->foot_height[h];
+      p.foot_force[h] = view.foot_force(env, 3 * h + 2);
+    }
+    RotateBack(base.R, s.push, p.push_B);
+    ObservePrivileged(p, out->critic_obs + t.observation.frame_width);
   }
-  at(TermSource::kCommandLinVel)[0] = s.command.vx;
-  at(TermSource::kCommandLinVel)[1] = s.command.vy;
-  *at(TermSource::kCommandAngVel) = s.command.yaw_rate;
-  *at(TermSource::kCommandHeight) = s.command.height;
-  *at(TermSource::kCommandWalk) = s.command.walk;
-  *at(TermSource::kConstant) = 0;
-  PutPhases(t.observation, s.phase, s.command.walk, values);
-
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
-  ObserveFrame(t.observation, values, s.fresh, draw, out->actor_obs, out->critic_obs);
-
-  PrivilegedState p;
-  for (int k = 0; k < 3; ++k) {
-    p.v_B[k] = base.v_B[k];
-    p.quat_xyzw[k] = base.quat[k + 1];
+  if (crew.Does(1)) {
+    for (int k = 0; k < 3; ++k) at(TermSource::kCommandWaist)[k] = s.command.waist[k];
+    at(TermSource::kCommandLinVel)[0] = s.command.vx;
+    at(TermSource::kCommandLinVel)[1] = s.command.vy;
+    *at(TermSource::kCommandAngVel) = s.command.yaw_rate;
+    *at(TermSource::kCommandHeight) = s.command.height;
+    *at(TermSource::kCommandWalk) = s.command.walk;
+    *at(TermSource::kConstant) = 0;
+    PutPhases(t.observation, s.phase, s.command.walk, values);
   }
-  p.quat_xyzw[3] = base.quat[0];
-  p.height = base.p[2];
-  for (int h = 0; h < 2; ++h) {
-    step::RotateBack(base.R, s.hand_force.force[h], p.hand_force_B[h]);
-    p.foot_height[h] = foot_height[h];
-    p.foot_force[h] = view.foot_force(env, 3 * h + 2);
-  }
-  step::RotateBack(base.R, s.push, p.push_B);
-  ObservePrivileged(p, out->critic_obs + t.observation.frame_width);
 }
 
-/// The first episode of a robot: curricula at their start, first observation. With `stagger` the
-/// episode begins at a random age, so that a batch does not time out all at once.
-SILC_HD void StartEnv(const TaskContext& t,
-                      const PhysicsView& view,
-                      int env,
-                      bool stagger,
-                      EnvState* s,
-                      StepOutput* out) {
+/// Last phase: the values become the newest frame.
+/// @param observation  the context's, perhaps with its entries somewhere nearer
+template <class Crew>
+SILC_HD void ObserveValues(const TaskContext& t,
+                           const TaskObservation& observation,
+                           int env,
+                           const EnvState& s,
+                           Crew crew,
+                           StepOutput* out,
+                           const Scratch& scratch) {
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
+  ObserveFrame(observation, scratch.values, s.fresh, draw, out->actor_obs, out->critic_obs, crew);
+}
+
+/// Where the ankles are at a reset: the kinematics are not known yet.
+SILC_HD void PutStartingFeet(const TaskRobot& robot, Scratch* scratch) {
+  for (int f = 0; f < 2; ++f) scratch->foot_height[f] = -robot.p_FS[f][2];
+}
+
+// The first episode of a robot: StartScales(), ClearEnv(), PlaceEnv() and StaggerEnv(),
+// GatherValues(), ObserveValues().
+
+/// Curricula at their start.
+template <class Crew>
+SILC_HD void StartScales(const TaskContext& t, Crew crew, EnvState* s, Scratch* scratch) {
+  if (!crew.Does(0)) return;
   s->force_scale = t.config.curriculum.force_start;
   s->height_scale = t.config.curriculum.height_start;
-  ResetEnv(t, view, env, s);
-  if (stagger) {
-    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
-    s->k = s->start_k = draw.Index(t.episode_steps);
-  }
-  const float feet[2] = {-t.robot.p_FS[0][2], -t.robot.p_FS[1][2]};
-  Observe(t, view, env, *s, feet, out);
+  PutStartingFeet(t.robot, scratch);
 }
 
-/// Before the physics: the action becomes joint targets, forces act. False when the action is not
-/// finite; nothing is changed then.
-SILC_HD bool BeginStep(
-    const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
+/// The episode begins at a random age, so that a batch does not time out all at once.
+template <class Crew>
+SILC_HD void StaggerEnv(const TaskContext& t, int env, bool stagger, Crew crew, EnvState* s) {
+  if (!stagger || !crew.Does(2)) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  s->k = s->start_k = draw.Index(t.episode_steps);
+}
+
+// Before the physics: CheckAction(), Act().
+
+/// Whether the action is finite.
+template <class Crew>
+SILC_HD void CheckAction(const float* action, Crew crew, Scratch* scratch) {
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+    if (!Finite(action[j])) scratch->refused = true;
+  }
+}
+
+/// The load on one hand for this step, as the physics takes it.
+SILC_HD void LoadHand(
+    const TaskContext& t, const PhysicsView& view, int env, int h, float yaw, EnvState* s) {
+  const TaskRobot& robot = t.robot;
+  const int frame = kFrameLeftHand + h;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kForceNoise);
+  draw.Seek(3 * h);
+  const auto jacobian = [&](int axis, int joint) {
+    const int dof = robot.dof[kLowerJoints + h * kArmJoints + joint];
+    return view.frame_jacobian(env, 6 * view.nv * frame + view.nv * axis + dof);
+  };
+  UpdateHandForce(t.config.hand_force,
+                  robot,
+                  s->command,
+                  yaw,
+                  s->force_scale,
+                  h,
+                  jacobian,
+                  draw,
+                  &s->hand_force);
+  float R_WH[9], arm_H[3], arm_W[3], moment[3];
+  for (int i = 0; i < 9; ++i) R_WH[i] = view.pose(env, 12 * frame + 3 + i);
+  for (int k = 0; k < 3; ++k) {
+    const float along = s->hand_force.along[h];
+    arm_H[k] = robot.force_near[h][k] + along * (robot.force_far[h][k] - robot.force_near[h][k]) -
+               robot.p_HC[h][k];
+  }
+  Rotate(R_WH, arm_H, arm_W);
+  Cross(arm_W, s->hand_force.force[h], moment);
+  const int push = kPushLeftHand + h;
+  for (int k = 0; k < 3; ++k) {
+    view.wrench(env, 6 * push + k) = s->hand_force.force[h][k];
+    view.wrench(env, 6 * push + 3 + k) = moment[k];
+  }
+  view.wrench_steps(env, push) = static_cast<float>(robot.substeps);
+}
+
+/// Pushes on the base: the one under way runs on, a new one may begin.
+SILC_HD void PushBase(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
+  const TaskConfig::Push& c = t.config.push;
+  const TaskRobot& robot = t.robot;
+  s->push_wait -= robot.control_dt;
+  if (s->push_steps > 0 && --s->push_steps == 0) {
+    for (int k = 0; k < 3; ++k) s->push[k] = 0;
+  }
+  if (s->push_wait > 0) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
+  const float angle = draw.Uniform(0, 6.283185307179586f);
+  s->push[0] = size * cosf(angle);
+  s->push[1] = size * sinf(angle);
+  s->push_wait = draw.Uniform(c.interval_min, c.interval_max);
+  const float steps = floorf(c.duration / t.physics_dt + 0.5f);
+  s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(robot.substeps)));
+  for (int k = 0; k < 3; ++k) {
+    view.wrench(env, 6 * kPushBase + k) = s->push[k];
+    view.wrench(env, 6 * kPushBase + 3 + k) = 0;
+  }
+  view.wrench_steps(env, kPushBase) = steps;
+}
+
+/// The action becomes joint targets, forces act. Not for a refused action.
+template <class Crew>
+SILC_HD void Act(const TaskContext& t,
+                 const PhysicsView& view,
+                 int env,
+                 const float* action,
+                 Crew crew,
+                 EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  for (int j = 0; j < kTaskJoints; ++j) {
-    if (!step::Finite(action[j])) return false;
-  }
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
     s->action_prev[j] = s->action[j];
     s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
     // (S1): legs and waist about the default pose, arms about their reference
     const float centre = j < kLowerJoints ? robot.default_q[j] : s->arms.ref[j - kLowerJoints];
     view.target(env, robot.actuator[j]) = centre + robot.action_scale[j] * s->action[j];
   }
-
-  const auto id = static_cast<std::uint32_t>(env);
   // the first step of an episode is without hand forces: where the hands are is not known yet
-  if (!s->fresh) {
-    step::BaseState base;
-    step::ReadBase(robot, view, env, &base);
-    Draw draw(t.seed, id, t.progress->step, DrawPurpose::kForceNoise);
-    for (int h = 0; h < 2; ++h) {
-      const int frame = kFrameLeftHand + h;
-      const auto jacobian = [&](int axis, int joint) {
-        const int dof = robot.dof[kLowerJoints + h * kArmJoints + joint];
-        return view.frame_jacobian(env, 6 * view.nv * frame + view.nv * axis + dof);
-      };
-      UpdateHandForce(c.hand_force,
-                      robot,
-                      s->command,
-                      base.yaw,
-                      s->force_scale,
-                      h,
-                      jacobian,
-                      draw,
-                      &s->hand_force);
-      float R_WH[9], arm_H[3], arm_W[3], moment[3];
-      for (int i = 0; i < 9; ++i) R_WH[i] = view.pose(env, 12 * frame + 3 + i);
-      for (int k = 0; k < 3; ++k) {
-        const float along = s->hand_force.along[h];
-        arm_H[k] = robot.force_near[h][k] +
-                   along * (robot.force_far[h][k] - robot.force_near[h][k]) - robot.p_HC[h][k];
-      }
-      step::Rotate(R_WH, arm_H, arm_W);
-      step::Cross(arm_W, s->hand_force.force[h], moment);
-      const int push = kPushLeftHand + h;
-      for (int k = 0; k < 3; ++k) {
-        view.wrench(env, 6 * push + k) = s->hand_force.force[h][k];
-        view.wrench(env, 6 * push + 3 + k) = moment[k];
-      }
-      view.wrench_steps(env, push) = static_cast<float>(robot.substeps);
-    }
+  for (int h = 0; h < 2; ++h) {
+    if (s->fresh || !crew.Does(h)) continue;
+    BaseState base;
+    ReadBase(robot, view, env, &base);
+    LoadHand(t, view, env, h, base.yaw, s);
   }
-
-  if (c.push.force > 0) {
-    s->push_wait -= robot.control_dt;
-    if (s->push_steps > 0 && --s->push_steps == 0) {
-      for (int k = 0; k < 3; ++k) s->push[k] = 0;
-    }
-    if (s->push_wait <= 0) {
-      Draw draw(t.seed, id, t.progress->step, DrawPurpose::kPush);
-      const float size = c.push.force * s->force_scale * draw.Uniform(c.push.min_share, 1);
-      const float angle = draw.Uniform(0, 6.283185307179586f);
-      s->push[0] = size * cosf(angle);
-      s->push[1] = size * sinf(angle);
-      s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
-      const float steps = floorf(c.push.duration / t.physics_dt + 0.5f);
-      s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(robot.substeps)));
-      for (int k = 0; k < 3; ++k) {
-        view.wrench(env, 6 * kPushBase + k) = s->push[k];
-        view.wrench(env, 6 * kPushBase + 3 + k) = 0;
-      }
-      view.wrench_steps(env, kPushBase) = steps;
-    }
-  }
-  return true;
+  if (c.push.force > 0 && crew.Does(2)) PushBase(t, view, env, s);
 }
 
-namespace step {
+// After the physics: Look(), MoveOn(), Judge(), Settle(), then for robots that end an episode
+// ClearEnv() and PlaceEnv(), for all Sample(), GatherValues(), ObserveValues().
 
-SILC_HD void FillRewardInput(const TaskContext& t,
-                             const PhysicsView& view,
-                             int env,
-                             const BaseState& base,
-                             EnvState* s,
-                             RewardInput* r) {
+/// Reads the physics' results. Nothing is decided yet but whether they are sound.
+template <class Crew>
+SILC_HD void Look(const TaskContext& t,
+                  const PhysicsView& view,
+                  int env,
+                  const EnvState& s,
+                  Crew crew,
+                  Scratch* scratch) {
   const TaskRobot& robot = t.robot;
-  r->vx_cmd = s->command.vx;
-  r->vy_cmd = s->command.vy;
-  r->yaw_rate_cmd = s->command.yaw_rate;
-  r->walk = s->command.walk;
-  r->height_cmd = s->command.height;
-  for (int k = 0; k < 3; ++k) {
-    r->waist_cmd[k] = s->command.waist[k];
-    r->p_WB[k] = base.p[k];
-    r->v_B[k] = base.v_B[k];
-    r->w_B[k] = base.w_B[k];
-    r->g_B[k] = base.g_B[k];
-    r->v_W[k] = base.v_W[k];
-    r->w_W[k] = base.w_W[k];
+  if (!IsSound(t, view, env, crew)) scratch->lost = true;
+  RewardInput& r = scratch->reward;
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+    r.q[j] = view.qpos(env, robot.qpos[j]);
+    r.qd[j] = view.qvel(env, robot.dof[j]);
+    r.qd_prev[j] = s.fresh ? r.qd[j] : s.qd_prev[j];
+    r.tau[j] = view.torque(env, robot.actuator[j]);
+    r.action[j] = s.action[j];
+    r.action_prev[j] = s.fresh ? s.action[j] : s.action_prev[j];
   }
-  for (int k = 0; k < 9; ++k) r->R_WB[k] = base.R[k];
-  for (int j = 0; j < kTaskJoints; ++j) {
-    r->q[j] = view.qpos(env, robot.qpos[j]);
-    r->qd[j] = view.qvel(env, robot.dof[j]);
-    r->qd_prev[j] = s->fresh ? r->qd[j] : s->qd_prev[j];
-    r->tau[j] = view.torque(env, robot.actuator[j]);
-    r->action[j] = s->action[j];
-    r->action_prev[j] = s->fresh ? s->action[j] : s->action_prev[j];
+  for (int i = crew.first(); i < 12 * kNumTaskFrames; i += Crew::kSize) {
+    scratch->pose[i] = view.pose(env, i);
   }
-  for (int j = 0; j < kUpperJoints; ++j) r->arm_ref[j] = s->arms.ref[j];
+  for (int i = crew.first(); i < 6 * kNumTaskFrames; i += Crew::kSize) {
+    scratch->velocity[i] = view.velocity(env, i);
+  }
+  if (crew.Does(0)) ReadBase(robot, view, env, &scratch->base);
+  if (crew.Does(1)) {
+    scratch->phase = AdvanceGait(t.config.gait, s.phase, s.command.walk, robot.control_dt);
+  }
+}
 
-  float R[9], v[3], w[3];
-  const auto read_frame = [&](int frame) {
-    for (int i = 0; i < 9; ++i) R[i] = view.pose(env, 12 * frame + 3 + i);
-    for (int k = 0; k < 3; ++k) {
-      v[k] = view.velocity(env, 6 * frame + k);
-      w[k] = view.velocity(env, 6 * frame + 3 + k);
-    }
-  };
-  read_frame(kFrameTorso);
-  RotateBack(R, w, r->w_T);
-  for (int k = 0; k < 3; ++k) r->g_T[k] = -R[6 + k];
-  for (int f = 0; f < 2; ++f) {
-    FootState& foot = r->foot[f];
-    read_frame(kFrameLeftFoot + f);
-    float offset[3], swing[3];
-    const float minus[3] = {-robot.p_FS[f][0], -robot.p_FS[f][1], -robot.p_FS[f][2]};
-    Rotate(R, minus, offset);  // from the sole's site to the ankle
-    Cross(w, offset, swing);
-    for (int k = 0; k < 3; ++k) {
-      foot.p_WF[k] = view.pose(env, 12 * (kFrameLeftFoot + f) + k) + offset[k];
-      foot.v_WF[k] = v[k] + swing[k];
-      foot.g_F[k] = -R[6 + k];
-      foot.force[k] = view.foot_force(env, 3 * f + k);
-    }
-    foot.yaw = atan2f(R[3], R[0]);
-    // a foot is down in this step or the one before: single steps in the air are no swing
-    const bool down = reward::Down(foot);
-    const bool filtered = down || s->down_prev[f];
-    foot.first_contact = s->air_time[f] > 0 && filtered;
-    s->air_time[f] += robot.control_dt;
-    foot.air_time = s->air_time[f];
-    if (foot.first_contact) s->last_air_time[f] = s->air_time[f];
-    foot.last_air_time = s->last_air_time[f];
-    if (filtered) s->air_time[f] = 0;
-    s->down_prev[f] = down;
-    foot.want = ExpectedContact(t.config.gait, s->phase, s->command.walk, f);
+/// One foot for the rewards, and what is remembered of it.
+SILC_HD void MoveFoot(
+    const TaskContext& t, const PhysicsView& view, int env, int f, Scratch* scratch, EnvState* s) {
+  const TaskRobot& robot = t.robot;
+  FootState& foot = scratch->reward.foot[f];
+  const int frame = kFrameLeftFoot + f;
+  const float *p = scratch->pose + 12 * frame, *R = p + 3;
+  const float *v = scratch->velocity + 6 * frame, *w = v + 3;
+  float offset[3], swing[3];
+  const float minus[3] = {-robot.p_FS[f][0], -robot.p_FS[f][1], -robot.p_FS[f][2]};
+  Rotate(R, minus, offset);  // from the sole's site to the ankle
+  Cross(w, offset, swing);
+  for (int k = 0; k < 3; ++k) {
+    foot.p_WF[k] = p[k] + offset[k];
+    foot.v_WF[k] = v[k] + swing[k];
+    foot.g_F[k] = -R[6 + k];
+    foot.force[k] = view.foot_force(env, 3 * f + k);
   }
+  foot.yaw = atan2f(R[3], R[0]);
+  // a foot is down in this step or the one before: single steps in the air are no swing
+  const bool down = reward::Down(foot);
+  const bool filtered = down || s->down_prev[f];
+  foot.first_contact = s->air_time[f] > 0 && filtered;
+  s->air_time[f] += robot.control_dt;
+  foot.air_time = s->air_time[f];
+  if (foot.first_contact) s->last_air_time[f] = s->air_time[f];
+  foot.last_air_time = s->last_air_time[f];
+  if (filtered) s->air_time[f] = 0;
+  s->down_prev[f] = down;
+  foot.want = ExpectedContact(t.config.gait, scratch->phase, s->command.walk, f);
+}
+
+/// One hand for the rewards.
+SILC_HD void MoveHand(int h, const EnvState& s, Scratch* scratch) {
+  RewardInput& r = scratch->reward;
+  const float* v = scratch->velocity + 6 * (kFrameLeftHand + h);
+  for (int k = 0; k < 3; ++k) {
+    r.hand_v[h][k] = v[k];
+    r.hand_w[h][k] = v[3 + k];
+    r.hand_v_prev[h][k] = s.fresh ? v[k] : s.hand_v_prev[h][k];
+    r.hand_w_prev[h][k] = s.fresh ? v[3 + k] : s.hand_w_prev[h][k];
+  }
+}
+
+/// Command, base and torso for the rewards, and how the step ended.
+SILC_HD void MoveBase(const TaskContext& t, const EnvState& s, Scratch* scratch) {
+  RewardInput& r = scratch->reward;
+  const BaseState& base = scratch->base;
+  r.vx_cmd = s.command.vx;
+  r.vy_cmd = s.command.vy;
+  r.yaw_rate_cmd = s.command.yaw_rate;
+  r.walk = s.command.walk;
+  r.height_cmd = s.command.height;
+  for (int k = 0; k < 3; ++k) {
+    r.waist_cmd[k] = s.command.waist[k];
+    r.p_WB[k] = base.p[k];
+    r.v_B[k] = base.v_B[k];
+    r.w_B[k] = base.w_B[k];
+    r.g_B[k] = base.g_B[k];
+    r.v_W[k] = base.v_W[k];
+    r.w_W[k] = base.w_W[k];
+  }
+  for (int k = 0; k < 9; ++k) r.R_WB[k] = base.R[k];
+  const float* R = scratch->pose + 12 * kFrameTorso + 3;
+  RotateBack(R, scratch->velocity + 6 * kFrameTorso + 3, r.w_T);
+  for (int k = 0; k < 3; ++k) r.g_T[k] = -R[6 + k];
   float sum[3];
-  for (int k = 0; k < 3; ++k) sum[k] = s->hand_force.force[0][k] + s->hand_force.force[1][k];
-  r->hand_force_sum = reward::Norm3(sum);
-  for (int h = 0; h < 2; ++h) {
-    read_frame(kFrameLeftHand + h);
-    for (int k = 0; k < 3; ++k) {
-      r->hand_v[h][k] = v[k];
-      r->hand_w[h][k] = w[k];
-      r->hand_v_prev[h][k] = s->fresh ? v[k] : s->hand_v_prev[h][k];
-      r->hand_w_prev[h][k] = s->fresh ? w[k] : s->hand_w_prev[h][k];
+  for (int k = 0; k < 3; ++k) sum[k] = s.hand_force.force[0][k] + s.hand_force.force[1][k];
+  r.hand_force_sum = reward::Norm3(sum);
+  r.dt = t.robot.control_dt;
+  const TaskConfig::Episode& c = t.config.episode;
+  r.failed = fabsf(base.g_B[0]) > c.max_tilt || fabsf(base.g_B[1]) > c.max_tilt ||
+             base.p[2] < c.min_height;
+}
+
+/// References go on by a control step, and the rewards' input is completed.
+template <class Crew>
+SILC_HD void MoveOn(const TaskContext& t,
+                    const PhysicsView& view,
+                    int env,
+                    Crew crew,
+                    Scratch* scratch,
+                    EnvState* s) {
+  const TaskConfig& c = t.config;
+  if (crew.Does(0)) {
+    ++s->k;
+    // nothing of a state that is lost may be looked at: the fall's price, and a new start
+    scratch->flag = kFailed | kDiverged;
+    if (!scratch->lost) {
+      MoveBase(t, *s, scratch);
+      scratch->flag = scratch->reward.failed    ? kFailed
+                      : s->k >= t.episode_steps ? kTimedOut
+                                                : kRunning;
+      s->phase = scratch->phase;
     }
   }
-  r->dt = robot.control_dt;
+  if (scratch->lost) return;
+  if (crew.Does(1)) {
+    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kArm);
+    AdvanceArms(c.arms, t.reaches, t.motions, t.robot.control_dt, draw, &s->arms);
+    for (int j = 0; j < kUpperJoints; ++j) scratch->reward.arm_ref[j] = s->arms.ref[j];
+  }
+  for (int f = 0; f < 2; ++f) {
+    if (crew.Does(2 + f)) MoveFoot(t, view, env, f, scratch, s);
+    if (crew.Does(4 + f)) MoveHand(f, *s, scratch);
+  }
 }
 
 SILC_HD void Track(const RewardInput& r, float* sum) {
@@ -576,6 +740,22 @@ SILC_HD void Track(const RewardInput& r, float* sum) {
                                               (reward::Down(r.foot[1]) == r.foot[1].want));
 }
 
+/// The terms of the rewards.
+template <class Crew>
+SILC_HD void Judge(const TaskContext& t, Crew crew, StepOutput* out, Scratch* scratch) {
+  if (scratch->lost) return;
+  const RewardInput& r = scratch->reward;
+  const float scale = t.progress->penalty_scale;
+  if constexpr (Crew::kSize == 1) {
+    ComputeRewards(t.config.rewards, t.robot, r, scale, scratch->terms, out->reward);
+  } else {
+    for (int i = crew.first(); i < kNumRewards; i += Crew::kSize) {
+      scratch->terms[i] = ComputeReward(t.config.rewards, t.robot, r, scale, i);
+    }
+  }
+  if (crew.Does(7)) Track(r, out->tracking);
+}
+
 /// Harder after a good episode, easier after a bad one.
 SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, EnvState* s) {
   if (survival > c.survive_up) {
@@ -587,102 +767,147 @@ SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, E
   }
 }
 
+/// The command for the next step of an episode that goes on.
+SILC_HD void NextCommand(const TaskContext& t, int env, float yaw, EnvState* s) {
+  const TaskConfig& c = t.config;
+  const auto id = static_cast<std::uint32_t>(env);
+  if (s->k % t.resample_steps == 0) {
+    const float walked = s->command.walk;
+    Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
+    Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
+    SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
+    ResampleArms(c.arms, force_draw, &s->arms);
+    ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
+    if (s->command.walk < 0.5f || walked < 0.5f) s->phase = 0;
+  }
+  UpdateYawRate(c.commands, yaw, &s->command);
+}
+
+/// Statistics of the step and of an episode that ended, and what its end means for the curricula.
+SILC_HD void CountStep(const TaskContext& t, StepOutput* out, Scratch* scratch, EnvState* s) {
+  const std::uint8_t flag = scratch->flag;
+  if (scratch->lost) {
+    out->reward[0] =
+        t.config.rewards.weight[static_cast<int>(RewardTerm::kTermination)] * t.robot.control_dt;
+    out->reward[1] = 0;
+    out->tracking[kTrackSteps] += 1;
+    out->tracking[kTrackDiverged] += 1;
+  }
+  *out->flag = flag;
+  out->tracking[kTrackForceScale] += s->force_scale;
+  out->tracking[kTrackHeightScale] += s->height_scale;
+  scratch->survival = -1;
+  if (flag == kRunning) return;
+  const auto lived = static_cast<float>(s->k - s->start_k);
+  const float survival = flag == kTimedOut ? 1.0f : lived / static_cast<float>(t.episode_steps);
+  out->tracking[kTrackEpisodes] += 1;
+  out->tracking[kTrackFailures] += flag == kTimedOut ? 0.0f : 1.0f;
+  out->tracking[kTrackEpisodeSteps] += lived;
+  out->tracking[kTrackSurvival] += survival;
+  if (flag == kTimedOut && s->start_k > 0) return;
+  UpdateCurriculum(t.config.curriculum, survival, s);
+  scratch->survival = survival;
+}
+
+/// Sums of rewards, what is remembered for the next step, the next command.
+template <class Crew>
+SILC_HD void Settle(
+    const TaskContext& t, int env, Crew crew, StepOutput* out, Scratch* scratch, EnvState* s) {
+  if (crew.Does(0)) CountStep(t, out, scratch, s);
+  if (scratch->lost) return;
+  const RewardInput& r = scratch->reward;
+  if (Crew::kSize > 1 && crew.Does(1)) SumRewards(scratch->terms, out->reward);
+  for (int i = crew.first(); i < kNumRewards; i += Crew::kSize) out->terms[i] += scratch->terms[i];
+  for (int f = 0; f < 2; ++f) {
+    if (!crew.Does(2 + f)) continue;
+    scratch->foot_height[f] = r.foot[f].p_WF[2];
+    UpdateStance(t.robot, r.foot[f].force[2], &s->stands[f], &s->stands_since[f]);
+    for (int k = 0; k < 3; ++k) {
+      s->hand_v_prev[f][k] = r.hand_v[f][k];
+      s->hand_w_prev[f][k] = r.hand_w[f][k];
+    }
+  }
+  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) s->qd_prev[j] = r.qd[j];
+  if (crew.Does(4)) s->fresh = false;
+  if (scratch->flag == kRunning && crew.Does(5)) NextCommand(t, env, scratch->base.yaw, s);
+}
+
+/// Contact mode and Jacobians of the sample; unknown after a reset.
+template <class Crew>
+SILC_HD void Sample(const TaskContext& t,
+                    const PhysicsView& view,
+                    int env,
+                    const EnvState& s,
+                    Crew crew,
+                    StepOutput* out,
+                    Scratch* scratch) {
+  if (scratch->flag != kRunning) {
+    if (crew.Does(0)) {
+      *out->contact_mode = kModeUnknown;
+      PutStartingFeet(t.robot, scratch);
+    }
+    if (out->jacobian == nullptr) return;
+    for (int i = crew.first(); i < kSampleJacobian; i += Crew::kSize) out->jacobian[i] = 0;
+    return;
+  }
+  const ContactMode mode = ModeOf(s.stands);
+  if (crew.Does(0)) *out->contact_mode = mode;
+  if (out->jacobian != nullptr) FillSample(t.robot, view, env, mode, out->jacobian, crew);
+}
+
 }  // namespace step
+
+/// The first episode of a robot: curricula at their start, first observation. With `stagger` the
+/// episode begins at a random age. The physics must not run between this and the next observation.
+SILC_HD void StartEnv(const TaskContext& t,
+                      const PhysicsView& view,
+                      int env,
+                      bool stagger,
+                      EnvState* s,
+                      StepOutput* out) {
+  step::Scratch scratch;
+  const Alone crew;
+  step::StartScales(t, crew, s, &scratch);
+  step::ClearEnv(t, view, env, crew, s);
+  step::PlaceEnv(t, view, env, crew, s);
+  step::StaggerEnv(t, env, stagger, crew, s);
+  step::GatherValues(t, view, env, *s, true, crew, out, &scratch);
+  step::ObserveValues(t, t.observation, env, *s, crew, out, scratch);
+}
+
+/// Before the physics: the action becomes joint targets, forces act. False when the action is not
+/// finite; nothing is changed then.
+SILC_HD bool BeginStep(
+    const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
+  step::Scratch scratch;
+  scratch.refused = false;
+  step::CheckAction(action, Alone(), &scratch);
+  if (scratch.refused) return false;
+  step::Act(t, view, env, action, Alone(), s);
+  return true;
+}
 
 /// After the physics: rewards for what happened, a new episode where one ended, and the next
 /// observation. Returns the share of the episode survived when one ended that says something about
 /// the policy, else −1: a first episode that began old and timed out soon says nothing.
 SILC_HD float EndStep(
     const TaskContext& t, const PhysicsView& view, int env, EnvState* s, StepOutput* out) {
-  const TaskConfig& c = t.config;
-  const TaskRobot& robot = t.robot;
-  const auto id = static_cast<std::uint32_t>(env);
-  float foot_height[2] = {-robot.p_FS[0][2], -robot.p_FS[1][2]};
-  ++s->k;
-
-  std::uint8_t flag = kRunning;
-  if (step::HasDiverged(t, view, env)) {
-    // nothing of this state may be looked at: the fall's price, and a new start
-    flag = kFailed | kDiverged;
-    const int i = static_cast<int>(RewardTerm::kTermination);
-    out->reward[0] = c.rewards.weight[i] * robot.control_dt;
-    out->reward[1] = 0;
-    out->tracking[kTrackSteps] += 1;
-    out->tracking[kTrackDiverged] += 1;
-  } else {
-    step::BaseState base;
-    step::ReadBase(robot, view, env, &base);
-    Draw arm_draw(t.seed, id, t.progress->step, DrawPurpose::kArm);
-    AdvanceArms(c.arms, t.reaches, t.motions, robot.control_dt, arm_draw, &s->arms);
-    s->phase = AdvanceGait(c.gait, s->phase, s->command.walk, robot.control_dt);
-
-    RewardInput r;
-    step::FillRewardInput(t, view, env, base, s, &r);
-    r.failed = fabsf(base.g_B[0]) > c.episode.max_tilt || fabsf(base.g_B[1]) > c.episode.max_tilt ||
-               base.p[2] < c.episode.min_height;
-    if (r.failed) {
-      flag = kFailed;
-    } else if (s->k >= t.episode_steps) {
-      flag = kTimedOut;
-    }
-    float terms[kNumRewards];
-    ComputeRewards(c.rewards, robot, r, t.progress->penalty_scale, terms, out->reward);
-    for (int i = 0; i < kNumRewards; ++i) out->terms[i] += terms[i];
-    step::Track(r, out->tracking);
-    for (int f = 0; f < 2; ++f) {
-      foot_height[f] = r.foot[f].p_WF[2];
-      step::UpdateStance(robot, r.foot[f].force[2], &s->stands[f], &s->stands_since[f]);
-      for (int k = 0; k < 3; ++k) {
-        s->hand_v_prev[f][k] = r.hand_v[f][k];
-        s->hand_w_prev[f][k] = r.hand_w[f][k];
-      }
-    }
-    for (int j = 0; j < kTaskJoints; ++j) s->qd_prev[j] = r.qd[j];
-    s->fresh = false;
-
-    if (flag == kRunning) {
-      if (s->k % t.resample_steps == 0) {
-        const float walked = s->command.walk;
-        Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);
-        Draw force_draw(t.seed, id, t.progress->step, DrawPurpose::kForce);
-        SampleCommand(c.commands, s->height_scale, command_draw, &s->command);
-        ResampleArms(c.arms, force_draw, &s->arms);
-        ResampleHandForce(c.hand_force, force_draw, &s->hand_force);
-        if (s->command.walk < 0.5f || walked < 0.5f) s->phase = 0;
-      }
-      UpdateYawRate(c.commands, base.yaw, &s->command);
-    }
+  step::Scratch scratch;
+  const Alone crew;
+  scratch.lost = false;
+  step::Look(t, view, env, *s, crew, &scratch);
+  step::MoveOn(t, view, env, crew, &scratch, s);
+  step::Judge(t, crew, out, &scratch);
+  step::Settle(t, env, crew, out, &scratch, s);
+  step::Sample(t, view, env, *s, crew, out, &scratch);
+  const bool ended = scratch.flag != kRunning;
+  if (ended) {
+    step::ClearEnv(t, view, env, crew, s);
+    step::PlaceEnv(t, view, env, crew, s);
   }
-  *out->flag = flag;
-  out->tracking[kTrackForceScale] += s->force_scale;
-  out->tracking[kTrackHeightScale] += s->height_scale;
-
-  float survival = -1;
-  if (flag != kRunning) {
-    const auto lived = static_cast<float>(s->k - s->start_k);
-    survival = flag == kTimedOut ? 1.0f : lived / static_cast<float>(t.episode_steps);
-    out->tracking[kTrackEpisodes] += 1;
-    out->tracking[kTrackFailures] += flag == kTimedOut ? 0.0f : 1.0f;
-    out->tracking[kTrackEpisodeSteps] += lived;
-    out->tracking[kTrackSurvival] += survival;
-    if (flag == kTimedOut && s->start_k > 0) {
-      survival = -1;
-    } else {
-      step::UpdateCurriculum(c.curriculum, survival, s);
-    }
-    ResetEnv(t, view, env, s);
-    for (int f = 0; f < 2; ++f) foot_height[f] = -robot.p_FS[f][2];
-    *out->contact_mode = kModeUnknown;
-    if (out->jacobian != nullptr) {
-      for (int i = 0; i < kSampleJacobian; ++i) out->jacobian[i] = 0;
-    }
-  } else {
-    const ContactMode mode = step::ModeOf(s->stands);
-    *out->contact_mode = mode;
-    if (out->jacobian != nullptr) step::FillSample(robot, view, env, mode, out->jacobian);
-  }
-  Observe(t, view, env, *s, foot_height, out);
-  return survival;
+  step::GatherValues(t, view, env, *s, ended, crew, out, &scratch);
+  step::ObserveValues(t, t.observation, env, *s, crew, out, scratch);
+  return scratch.survival;
 }
 
 /// After the control step of all robots: curricula that follow the performance of all, and the next
