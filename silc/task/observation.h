@@ -25,7 +25,21 @@ inline constexpr int kNumValues = TaskSources().size();
 struct TaskEntry {
   ObservationEntry<float> read;
   float noise;  // uniform ±, in the quantity's own unit, before offset and scale
+  float bias;   // likewise, but the same for a whole episode
 };
+
+/// Which episode's sensor biases: they are a function of this and of the value alone, so that an
+/// element that reads the same value has the same bias, and nothing must be remembered.
+struct BiasKey {
+  std::uint64_t seed;
+  std::uint32_t env;
+  std::uint32_t episode;  // the control step in which it was reset
+};
+/// In ±1.
+SILC_HD float BiasOf(const BiasKey& key, int value) {
+  return Draw(key.seed, key.env, key.episode, DrawPurpose::kBias, static_cast<std::uint32_t>(value))
+      .Uniform(-1, 1);
+}
 
 /// A layout as the step executes it. Plain data; on a GPU the entries lie there.
 struct TaskObservation {
@@ -82,12 +96,20 @@ SILC_HD void AgeFrames(const TaskObservation& o, float* obs) {
   }
 }
 
+/// What an actor gets of the clean value x.
+SILC_HD float Measured(const TaskEntry& entry, float x, const BiasKey& bias, Draw& draw) {
+  if (entry.bias > 0) x += entry.bias * BiasOf(bias, entry.read.value);
+  if (entry.noise > 0) x += draw.Uniform(-entry.noise, entry.noise);
+  return x;
+}
+
 /// Observes `values` (ObservationSources): a frame with noise becomes the newest of the actors'
 /// observation, the same frame without noise is written to `clean`. Noise is drawn in the order of
 /// the frame. In a fresh history the frames before are copies or zeros, as the layout says.
 SILC_HD void ObserveFrame(const TaskObservation& o,
                           const float* values,
                           bool fresh,
+                          const BiasKey& bias,
                           Draw& draw,
                           float* obs,
                           float* clean) {
@@ -95,10 +117,8 @@ SILC_HD void ObserveFrame(const TaskObservation& o,
   for (int e = 0; e < o.frame_width; ++e) {
     const TaskEntry& entry = o.entries[e];
     const float x = values[entry.read.value];
-    const float y = EncodeTerm(entry.read, x);
-    clean[e] = y;
-    obs[entry.read.newest] =
-        entry.noise > 0 ? EncodeTerm(entry.read, x + draw.Uniform(-entry.noise, entry.noise)) : y;
+    clean[e] = EncodeTerm(entry.read, x);
+    obs[entry.read.newest] = EncodeTerm(entry.read, Measured(entry, x, bias, draw));
   }
   if (!fresh) return;
   for (int e = 0; e < o.frame_width; ++e) {

@@ -260,6 +260,70 @@ SILC_HD ContactMode ModeOf(const bool stands[2]) {
 
 }  // namespace step
 
+namespace step {
+
+/// The control step in which the present episode was reset: what its draws are keyed by.
+SILC_HD std::uint32_t EpisodeOf(const TaskContext& t, const EnvState& s) {
+  return t.progress->step - static_cast<std::uint32_t>(s.k - s.start_k);
+}
+
+/// Torque of a motor relative to its servo's, drawn at a reset. It scales kp and kd together: the
+/// effort limits stay the model's.
+SILC_HD float MotorStrength(const TaskContext& t, std::uint32_t env, int joint) {
+  const auto& c = t.config.randomisation;
+  if (c.strength_min == 1 && c.strength_max == 1) return 1;
+  return Draw(t.seed,
+              env,
+              t.progress->step,
+              DrawPurpose::kStrength,
+              static_cast<std::uint32_t>(joint))
+      .Uniform(c.strength_min, c.strength_max);
+}
+
+/// Counts down to the next push and begins it: a horizontal force on the pelvis or the torso.
+SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
+  const TaskConfig::Push& c = t.config.push;
+  if (!(c.force > 0)) return;
+  s->push_wait -= t.robot.control_dt;
+  if (s->push_steps > 0 && --s->push_steps == 0) {
+    for (int k = 0; k < 3; ++k) s->push[k] = 0;
+  }
+  if (s->push_wait > 0) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
+  const float angle = draw.Uniform(0, 6.283185307179586f);
+  s->push[0] = size * cosf(angle);
+  s->push[1] = size * sinf(angle);
+  s->push_wait = draw.Uniform(c.interval_min, c.interval_max);
+  const bool torso = c.torso_share > 0 && draw.Chance(c.torso_share);
+  const int body = torso ? kPushTorso : kPushBase;
+  const float steps = floorf(c.duration / t.physics_dt + 0.5f);
+  s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(t.robot.substeps)));
+  for (int k = 0; k < 3; ++k) {
+    view.wrench(env, 6 * body + k) = s->push[k];
+    view.wrench(env, 6 * body + 3 + k) = 0;
+  }
+  view.wrench_steps(env, body) = steps;
+}
+
+/// Once in kick_interval on average, the base's velocity jumps: a blow that is over at once. Kicks
+/// come without memory, so nothing must be remembered between them.
+SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, const EnvState& s) {
+  const TaskConfig::Push& c = t.config.push;
+  if (!(c.kick_velocity > 0 || c.kick_turn > 0)) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kKick);
+  if (!draw.Chance(t.robot.control_dt / c.kick_interval)) return;
+  const float size = c.kick_velocity * s.force_scale * draw.Uniform();
+  const float angle = draw.Uniform(0, 6.283185307179586f);
+  const int dof = t.robot.base_dof;
+  view.qvel(env, dof) += size * cosf(angle);
+  view.qvel(env, dof + 1) += size * sinf(angle);
+  const float turn = c.kick_turn * s.force_scale;
+  for (int k = 3; k < 6; ++k) view.qvel(env, dof + k) += draw.Uniform(-turn, turn);
+}
+
+}  // namespace step
+
 /// Starts an episode: state, command, arms, forces, gains, delay. The physics must not run between
 /// this and the next observation.
 SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
@@ -298,16 +362,17 @@ SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, En
     view.qpos(env, robot.qpos[j]) = q;
     const int u = robot.actuator[j];
     view.target(env, u) = view.previous_target(env, u) = q;
+    const float strength = step::MotorStrength(t, id, j);
     view.kp(env, u) =
-        robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+        robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max) * strength;
     view.kd(env, u) =
-        robot.kd[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+        robot.kd[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max) * strength;
     view.torque(env, u) = 0;
     s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
   }
   view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
   view.fault(env, 0) = 0;
-  for (int i = 0; i < kNumTaskPushes; ++i) view.wrench_steps(env, i) = 0;
+  for (int i = 0; i < NumTaskPushes(c); ++i) view.wrench_steps(env, i) = 0;
   for (int f = 0; f < 2; ++f) {
     s->air_time[f] = s->last_air_time[f] = 0;
     s->down_prev[f] = true;
@@ -357,7 +422,8 @@ SILC_HD void Observe(const TaskContext& t,
   PutPhases(t.observation, s.phase, s.command.walk, values);
 
   Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
-  ObserveFrame(t.observation, values, s.fresh, draw, out->actor_obs, out->critic_obs);
+  const BiasKey bias = {t.seed, static_cast<std::uint32_t>(env), step::EpisodeOf(t, s)};
+  ObserveFrame(t.observation, values, s.fresh, bias, draw, out->actor_obs, out->critic_obs);
 
   PrivilegedState p;
   for (int k = 0; k < 3; ++k) {
@@ -450,27 +516,8 @@ SILC_HD bool BeginStep(
     }
   }
 
-  if (c.push.force > 0) {
-    s->push_wait -= robot.control_dt;
-    if (s->push_steps > 0 && --s->push_steps == 0) {
-      for (int k = 0; k < 3; ++k) s->push[k] = 0;
-    }
-    if (s->push_wait <= 0) {
-      Draw draw(t.seed, id, t.progress->step, DrawPurpose::kPush);
-      const float size = c.push.force * s->force_scale * draw.Uniform(c.push.min_share, 1);
-      const float angle = draw.Uniform(0, 6.283185307179586f);
-      s->push[0] = size * cosf(angle);
-      s->push[1] = size * sinf(angle);
-      s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
-      const float steps = floorf(c.push.duration / t.physics_dt + 0.5f);
-      s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(robot.substeps)));
-      for (int k = 0; k < 3; ++k) {
-        view.wrench(env, 6 * kPushBase + k) = s->push[k];
-        view.wrench(env, 6 * kPushBase + 3 + k) = 0;
-      }
-      view.wrench_steps(env, kPushBase) = steps;
-    }
-  }
+  step::UpdatePush(t, view, env, s);
+  step::Kick(t, view, env, *s);
   return true;
 }
 
