@@ -128,6 +128,18 @@ std::vector<std::string> ShortNames(const std::vector<std::string>& paths) {
   return apart ? names : paths;
 }
 
+// "gains falcon", or each policy's where they differ.
+std::string GainsLine(const std::vector<ExperimentResult>& results,
+                      const std::vector<std::string>& names) {
+  bool same = true;
+  std::string each;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    same = same && results[k].gains == results[0].gains;
+    each += fmt::format("{}{} {}", k > 0 ? ", " : "", names[k], results[k].gains);
+  }
+  return "gains " + (same ? results[0].gains : each);
+}
+
 void Run(const Experiment& experiment, const EvalArguments& args) {
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
@@ -168,6 +180,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
              options.budget->name,
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
+  fmt::print("{}\n", Printable(GainsLine(results, names)));
   fmt::print("{}",
              Printable(results.size() <= 3 ? LinePerMetric(results, names)
                                            : LinePerPolicy(experiment, results, names)));

@@ -77,8 +77,8 @@ struct EpisodeReport {
 
 /// Runs the deployed policy, each robot with a history of its own, for one episode per robot.
 /// The observation is the policy's own, from the state: what it would see on the robot.
-/// Throws ConfigError when the policy does not fit the task's robot: joints, control period, servo
-/// gains.
+/// The servo has the policy's own gains. Throws ConfigError when the policy does not fit the task's
+/// robot: joints, control period.
 EpisodeReport RunEpisodes(const Policy& policy,
                           const EpisodeOptions& options,
                           const std::function<void(double)>& progress = {});

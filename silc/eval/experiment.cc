@@ -134,6 +134,7 @@ std::string ToJson(const ExperimentResult& r, int indent) {
                {"policy_sha256", r.policy_hash},
                {"layout", r.layout},
                {"robot", r.robot},
+               {"gains", r.gains},
                {"mode", r.mode},
                {"budget", BudgetJson(r.budget)},
                {"seeds", r.seeds},
@@ -164,6 +165,7 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
     r.policy_hash = json.at("policy_sha256").get<std::string>();
     r.layout = json.at("layout").get<std::string>();
     r.robot = json.at("robot").get<std::string>();
+    r.gains = json.value("gains", "");  // results of before policies had gains of their own
     r.mode = json.at("mode").get<std::string>();
     r.budget = ParseBudget(json.at("budget").dump(), "budget").spec;
     r.seeds = json.at("seeds").get<std::vector<std::uint64_t>>();
@@ -357,6 +359,8 @@ ExperimentResult RunExperiment(const Experiment& experiment,
   result.policy_hash = ContentHash(policy_path);
   result.layout = policy.layout().name;
   result.robot = filled.robot;
+  const RobotModel robot = RobotModel::Load(filled.robot);
+  result.gains = GainsOf(robot, policy).name;
   result.mode = filled.budget->name;
   result.budget = filled.budget->spec;
   result.seeds = filled.seeds;

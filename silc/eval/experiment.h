@@ -55,6 +55,7 @@ struct ExperimentResult {
   std::string policy_hash;                      // SHA-256 of the file's bytes, hexadecimal
   std::string layout;                           // of the policy: "g1_loco"
   std::string robot;                            // "g1"
+  std::string gains;                            // of the servo: a set of the robot's, or "own"
   std::string mode;                             // name of the budget held against: "compliance"
   BudgetSpec budget;                            // its numbers, channels and condition
   std::vector<std::uint64_t> seeds;             // of the experiment, not of the training

@@ -8,6 +8,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/robot/gain_file.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
 
@@ -45,6 +46,16 @@ Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string&
   }
   servo.alpha = policy.action_scale();
   return servo;
+}
+
+GainSet GainsOf(const RobotModel& robot, const Policy& policy) {
+  const Servo servo = ServoFor(robot, policy, "");
+  GainSet set = {
+      GainsName(robot.spec(), servo.kp, servo.kd), servo.kp, servo.kd, policy.action_scale()};
+  for (int j = 0; j < robot.num_joints(); ++j) {
+    if (!(set.action_scale[j] > 0)) set.action_scale[j] = robot.spec().Gains().action_scale[j];
+  }
+  return set;
 }
 
 ContactModeTracker MakeContactTracker(const RobotModel& robot) {

@@ -42,6 +42,10 @@ const char* Describe(LoopStatus status);
 /// Throws ConfigError when a set is asked for by name that does not exist.
 Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string& gains_name);
 
+/// The gain set a policy runs with: ServoFor() its own gains, and the robot's action scale for
+/// joints that the policy does not command. Named as the robot's set with these gains, or "own".
+GainSet GainsOf(const RobotModel& robot, const Policy& policy);
+
 /// A tracker with the force thresholds of the robot's feet, both of them down to begin with.
 ContactModeTracker MakeContactTracker(const RobotModel& robot);
 

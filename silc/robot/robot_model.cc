@@ -280,6 +280,7 @@ RobotModel RobotModel::Load(const std::string& name_or_path, const LoadOptions& 
 
 RobotModel RobotModel::FromSpec(RobotSpec spec, const LoadOptions& options) {
   InstallMujocoHandlers();
+  if (options.gains) spec.UseGains(*options.gains);
   if (!options.foot_collision.empty()) spec.foot_collision = options.foot_collision;
   if (spec.num_joints() > kMaxDofs) {
     throw ConfigError(spec.file + ": joints: " + std::to_string(spec.num_joints()) +

@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct LoadOptions {
   bool firm_contacts = false;
   /// Geom set the feet stand on; "" for the file's choice.
   std::string foot_collision;
+  /// Servo gains that become the spec's default; none: the file's choice.
+  std::optional<GainSet> gains;
   /// [s] of a physics step; 0 for the robot's own.
   double physics_period = 0;
   /// Adds to the scene around the robot (a pad, a weight on a rope) before it is compiled. Bodies

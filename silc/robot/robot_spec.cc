@@ -261,12 +261,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   }
 
   for (const std::string& name : root["gains"].KeyNames()) {
-    const YamlNode node = root["gains"][name];
-    node.Keys({"kp", "kd", "action_scale"});
-    spec.gains.push_back({name,
-                          ReadPerJoint(spec, node["kp"], kMinKp, kMaxKp, false),
-                          ReadPerJoint(spec, node["kd"], 0, kMaxKd, false),
-                          ReadPerJoint(spec, node["action_scale"], 0, 100, false)});
+    spec.gains.push_back(ParseGainSet(spec, root["gains"][name], name));
   }
   spec.default_gains = root["default_gains"].AsChoice(NamesOf(spec.gains));
 
@@ -324,6 +319,24 @@ const Pose& RobotSpec::StandingPose(std::string_view pose_name) const {
 
 const HandSpec& RobotSpec::Hand(std::string_view hand_name) const {
   return Find(*this, hands, hand_name, "hand");
+}
+
+void RobotSpec::UseGains(GainSet set) {
+  default_gains = set.name;
+  for (GainSet& known : gains) {
+    if (known.name != set.name) continue;
+    known = std::move(set);
+    return;
+  }
+  gains.push_back(std::move(set));
+}
+
+GainSet ParseGainSet(const RobotSpec& spec, const YamlNode& node, const std::string& name) {
+  node.Keys({"kp", "kd", "action_scale"});
+  return {name,
+          ReadPerJoint(spec, node["kp"], kMinKp, kMaxKp, false),
+          ReadPerJoint(spec, node["kd"], 0, kMaxKd, false),
+          ReadPerJoint(spec, node["action_scale"], 0, 100, false)};
 }
 
 RobotSpec ReadRobotSpec(const std::string& path) {

@@ -8,6 +8,8 @@
 
 namespace silc {
 
+class YamlNode;
+
 /// Joints that belong together, by index in RobotSpec::joints, in the order the file lists them.
 struct JointGroup {
   std::string name;
@@ -103,7 +105,14 @@ struct RobotSpec {
   const GainSet& Gains(std::string_view gains_name = "") const;
   const Pose& StandingPose(std::string_view pose_name = "") const;
   const HandSpec& Hand(std::string_view hand_name) const;
+
+  /// Makes `set` the default, in the place of a set of the same name.
+  void UseGains(GainSet set);
 };
+
+/// kp, kd and action_scale of a map, as robot.yaml and gain files have them: one number for all
+/// joints, or joints, patterns and groups of `spec`. Throws ConfigError with file and line.
+GainSet ParseGainSet(const RobotSpec& spec, const YamlNode& node, const std::string& name);
 
 /// Reads and checks a robot.yaml. Throws ConfigError: unknown keys, joints named twice or not at
 /// all, lists of the wrong length, values out of range.

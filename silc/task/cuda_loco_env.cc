@@ -99,7 +99,7 @@ struct CudaLocoEnv::Impl {
     for (const int env : envs) {
       const StartupDraw drawn = DrawStartup(setup, env);
       friction.push_back(drawn.friction_scale);
-      const std::vector<double> rows = LinkInertias(setup.compiled, drawn.mass, {});
+      const std::vector<double> rows = LinkInertias(setup.compiled, drawn.mass, drawn.com);
       inertia.insert(inertia.end(), rows.begin(), rows.end());
     }
     batch.Write(Field::kFriction, envs, friction);

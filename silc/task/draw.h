@@ -19,15 +19,25 @@ enum class DrawPurpose : std::uint32_t {
   kForceNoise,  // each step
   kPush,
   kNoise,
+  kBias,      // of sensors, per episode
+  kStrength,  // of motors, per episode
+  kKick,      // each step
+  kPayload,   // once per robot: what it carries
 };
 
 /// A stream of Philox draws on host and device: the words of Rng(seed, env, step) when the purpose
 /// is kStartup. Randomness is a function of (seed, robot, step, purpose) alone.
 class Draw {
  public:
-  SILC_HD Draw(std::uint64_t seed, std::uint32_t env, std::uint32_t step, DrawPurpose purpose)
+  /// @param block  where the stream begins, in blocks of four words: the draw of one of many things
+  ///     without those of the others
+  SILC_HD Draw(std::uint64_t seed,
+               std::uint32_t env,
+               std::uint32_t step,
+               DrawPurpose purpose,
+               std::uint32_t block = 0)
       : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
-        counter_{0, static_cast<std::uint32_t>(purpose), step, env} {}
+        counter_{block, static_cast<std::uint32_t>(purpose), step, env} {}
 
   SILC_HD std::uint32_t Bits() {
     if (used_ == 4) {

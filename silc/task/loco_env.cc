@@ -46,7 +46,7 @@ LocoEnv::LocoEnv(const LocoEnvOptions& options)
   for (int env = 0; env < num_envs_; ++env) {
     const StartupDraw drawn = DrawStartup(setup_, env);
     friction(env, 0) = drawn.friction_scale;
-    batch_->SetBodies(env, drawn.mass, {});
+    batch_->SetBodies(env, drawn.mass, drawn.com);
   }
   Reset();
 }

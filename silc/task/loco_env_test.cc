@@ -378,6 +378,14 @@ TEST(LocoEnv, TheBatchAndMuJoCoTellTheSameStory) {
   config.curriculum.force_start = 1;
   config.push.force = 100;
   config.push.interval_min = config.push.interval_max = 0.1f;
+  config.push.torso_share = 0.5f;
+  config.push.kick_velocity = 0.5f;
+  config.push.kick_turn = 0.5f;
+  config.push.kick_interval = 0.1f;
+  config.noise.joint_pos_bias = 0.02f;
+  config.randomisation.strength_min = 0.8f;
+  config.randomisation.hand_mass_max = 1;
+  config.randomisation.torso_com = 0.02f;
   LocoEnv batch({.config = config, .num_envs = 6, .seed = 2, .samples = true});
   LocoEnv mujoco(
       {.config = config, .backend = "mujoco", .num_envs = 6, .seed = 2, .samples = true});

@@ -56,7 +56,8 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
     throw ConfigError(fmt::format("task: num_envs: {} is below 1", options.num_envs));
   }
   LocoSetup setup;
-  setup.model = std::make_unique<RobotModel>(RobotModel::Load(options.robot));
+  setup.model =
+      std::make_unique<RobotModel>(RobotModel::Load(options.robot, {.gains = options.gains}));
   setup.mujoco.reset(mj_copyModel(nullptr, setup.model->model()), mj_deleteModel);
   RemoveSelfCollision(setup.mujoco.get());
   setup.compiled = CompileBatchModel(*setup.mujoco, TaskBatchOptions(*setup.model, options.config));
@@ -68,7 +69,8 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   setup.layout = MakeTaskLayout(
       options.layout ? std::move(*options.layout) : ReadTaskLayout(kDefaultTaskLayout),
       setup.model->spec(),
-      &options.config);
+      &options.config,
+      options.gains.has_value());
   context.config = options.config;
   context.observation = setup.layout.view();
   context.reaches = setup.reaches.view();
@@ -79,6 +81,33 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   context.physics_dt = static_cast<float>(setup.mujoco->opt.timestep);
   return setup;
 }
+
+namespace {
+
+// What a robot carries: draws of their own, so that a task without payload draws as it always did.
+void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
+  const auto& c = setup.context.config.randomisation;
+  const RobotSpec& spec = setup.model->spec();
+  const std::string torso = TorsoBody(*setup.model);
+  Draw draw(setup.context.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kPayload);
+  const float torso_mass = draw.Uniform(c.torso_mass_min, c.torso_mass_max);
+  float hand_mass[2], shift[3];
+  for (float& mass : hand_mass) mass = draw.Uniform(c.hand_mass_min, c.hand_mass_max);
+  for (float& metres : shift) metres = draw.Uniform(-c.torso_com, c.torso_com);
+  for (std::size_t b = 0; b < setup.compiled.bodies.size(); ++b) {
+    const BatchBody& body = setup.compiled.bodies[b];
+    if (body.name == torso) drawn->mass[b] += torso_mass;
+    for (int h = 0; h < 2; ++h) {
+      if (body.name == spec.hands[h].body) drawn->mass[b] += hand_mass[h];
+    }
+    if (!(c.torso_com > 0)) continue;
+    for (int k = 0; k < 3; ++k) {
+      drawn->com.push_back(body.com[k] + (body.name == torso ? double(shift[k]) : 0.0));
+    }
+  }
+}
+
+}  // namespace
 
 StartupDraw DrawStartup(const LocoSetup& setup, int env) {
   const TaskContext& context = setup.context;
@@ -103,6 +132,7 @@ StartupDraw DrawStartup(const LocoSetup& setup, int env) {
     }
     drawn.mass.push_back(mass);
   }
+  AddPayload(setup, env, &drawn);
   return drawn;
 }
 

@@ -22,6 +22,7 @@ struct LocoEnvOptions {
   TaskConfig config;
   std::optional<ObservationLayout> layout;  // none: layouts/g1_loco.yaml
   std::string robot = kDefaultRobot;
+  std::optional<GainSet> gains;   // of the servo; none: the robot's default
   std::string backend = "batch";  // of LocoEnv: "batch" (CPU) or "mujoco"
   std::string kernel;             // of "batch"; empty: the widest
   int num_envs = 1;
@@ -55,6 +56,7 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options);
 struct StartupDraw {
   float friction_scale;      // [1]
   std::vector<double> mass;  // [kg] per body of the batch model
+  std::vector<double> com;   // [m] 3 per body, in its frame; empty: the model's
 };
 StartupDraw DrawStartup(const LocoSetup& setup, int env);
 

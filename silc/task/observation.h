@@ -26,10 +26,23 @@ inline constexpr int kNumValues = TaskSources().size();
 struct TaskEntry {
   ObservationEntry<float> read;
   float noise;  // uniform ±, in the quantity's own unit, before offset and scale
+  float bias;   // likewise, but the same for a whole episode
   int draw;     // which of the frame's draws its noise is: as many as entries before it have noise
-  int gap;      // a GPU's threads side by side read entries side by side: see below
 };
 static_assert(sizeof(TaskEntry) / 4 % 2 == 1, "entries in shared memory begin in different banks");
+
+/// Which episode's sensor biases: they are a function of this and of the value alone, so that an
+/// element that reads the same value has the same bias, and nothing must be remembered.
+struct BiasKey {
+  std::uint64_t seed;
+  std::uint32_t env;
+  std::uint32_t episode;  // the control step in which it was reset
+};
+/// In ±1.
+SILC_HD float BiasOf(const BiasKey& key, int value) {
+  return Draw(key.seed, key.env, key.episode, DrawPurpose::kBias, static_cast<std::uint32_t>(value))
+      .Uniform(-1, 1);
+}
 
 /// A layout as the step executes it. Plain data; on a GPU the entries lie there.
 struct TaskObservation {
@@ -96,6 +109,13 @@ SILC_HD void AgeFrames(const TaskObservation& o, Crew crew, float* obs) {
   crew.Sync();
 }
 
+/// What an actor gets of the clean value x.
+SILC_HD float Measured(const TaskEntry& entry, float x, const BiasKey& bias, Draw& draw) {
+  if (entry.bias > 0) x += entry.bias * BiasOf(bias, entry.read.value);
+  if (entry.noise > 0) x += draw.Uniform(-entry.noise, entry.noise);
+  return x;
+}
+
 /// Observes `values` (ObservationSources): a frame with noise becomes the newest of the actors'
 /// observation, the same frame without noise is written to `clean`. Noise is drawn in the order of
 /// the frame. In a fresh history the frames before are copies or zeros, as the layout says.
@@ -103,6 +123,7 @@ template <class Crew = Alone>
 SILC_HD void ObserveFrame(const TaskObservation& o,
                           const float* values,
                           bool fresh,
+                          const BiasKey& bias,
                           Draw& draw,
                           float* obs,
                           float* clean,
@@ -111,13 +132,9 @@ SILC_HD void ObserveFrame(const TaskObservation& o,
   for (int e = crew.first(); e < o.frame_width; e += Crew::kSize) {
     const TaskEntry& entry = o.entries[e];
     const float x = values[entry.read.value];
-    const float y = EncodeTerm(entry.read, x);
-    clean[e] = y;
-    float seen = y;
-    if (entry.noise > 0) {
-      draw.Seek(entry.draw);
-      seen = EncodeTerm(entry.read, x + draw.Uniform(-entry.noise, entry.noise));
-    }
+    clean[e] = EncodeTerm(entry.read, x);
+    if (entry.noise > 0) draw.Seek(entry.draw);
+    const float seen = EncodeTerm(entry.read, Measured(entry, x, bias, draw));
     obs[entry.read.newest] = seen;
     if (!fresh) continue;
     const float before = o.first_frame_fills ? seen : 0.0f;

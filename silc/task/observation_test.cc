@@ -215,7 +215,7 @@ TEST_F(ShippedObservation, NoiseIsUniformOnSensorsAndOnNothingElse) {
   constexpr int kFrames = 400;
   for (int i = 0; i < kFrames; ++i) {
     Draw draw(1, static_cast<std::uint32_t>(i), 0, DrawPurpose::kNoise);
-    ObserveFrame(observation_, values.data(), true, draw, noisy.data(), clean.data());
+    ObserveFrame(observation_, values.data(), true, {}, draw, noisy.data(), clean.data());
     for (int k = 0; k < 131; ++k) {
       const float error = noisy[4 * 131 + k] - clean[k];
       // terms by offset: dof_pos 40, dof_vel 69 (× 0.05), torque 117 (× 0.04)

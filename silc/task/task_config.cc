@@ -100,6 +100,10 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"noise.torque", &c.noise.torque, 0, 100, "N·m"},
       {"noise.base_ang_vel", &c.noise.base_ang_vel, 0, 10, "rad/s"},
       {"noise.gravity", &c.noise.gravity, 0, 1, "1"},
+      {"noise.joint_pos_bias", &c.noise.joint_pos_bias, 0, 1, "rad"},
+      {"noise.torque_bias", &c.noise.torque_bias, 0, 100, "N·m"},
+      {"noise.base_ang_vel_bias", &c.noise.base_ang_vel_bias, 0, 10, "rad/s"},
+      {"noise.gravity_bias", &c.noise.gravity_bias, 0, 1, "1"},
       {"randomisation.friction_min", &c.randomisation.friction_min, 0.01, 5, "1"},
       {"randomisation.friction_max", &c.randomisation.friction_max, 0.01, 5, "1"},
       {"randomisation.mass_min", &c.randomisation.mass_min, 0.1, 10, "1"},
@@ -108,6 +112,13 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"randomisation.pelvis_mass_max", &c.randomisation.pelvis_mass_max, -3, 30, "kg"},
       {"randomisation.gain_min", &c.randomisation.gain_min, 0.1, 10, "1"},
       {"randomisation.gain_max", &c.randomisation.gain_max, 0.1, 10, "1"},
+      {"randomisation.strength_min", &c.randomisation.strength_min, 0.1, 10, "1"},
+      {"randomisation.strength_max", &c.randomisation.strength_max, 0.1, 10, "1"},
+      {"randomisation.torso_mass_min", &c.randomisation.torso_mass_min, -5, 30, "kg"},
+      {"randomisation.torso_mass_max", &c.randomisation.torso_mass_max, -5, 30, "kg"},
+      {"randomisation.hand_mass_min", &c.randomisation.hand_mass_min, 0, 10, "kg"},
+      {"randomisation.hand_mass_max", &c.randomisation.hand_mass_max, 0, 10, "kg"},
+      {"randomisation.torso_com", &c.randomisation.torso_com, 0, 0.2, "m"},
       {"hand_force.max_x", &c.hand_force.max_x, 0, 1e3, "N"},
       {"hand_force.max_y", &c.hand_force.max_y, 0, 1e3, "N"},
       {"hand_force.max_up", &c.hand_force.max_up, 0, 1e3, "N"},
@@ -122,6 +133,10 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"push.duration", &c.push.duration, 0.005, 10, "s"},
       {"push.interval_min", &c.push.interval_min, 0.1, 600, "s"},
       {"push.interval_max", &c.push.interval_max, 0.1, 600, "s"},
+      {"push.torso_share", &c.push.torso_share, 0, 1, "1"},
+      {"push.kick_velocity", &c.push.kick_velocity, 0, 5, "m/s"},
+      {"push.kick_turn", &c.push.kick_turn, 0, 10, "rad/s"},
+      {"push.kick_interval", &c.push.kick_interval, 0.02, 600, "s"},
       {"curriculum.penalty_start", &c.curriculum.penalty_start, 0, 1, "1"},
       {"curriculum.penalty_min", &c.curriculum.penalty_min, 0, 1, "1"},
       {"curriculum.penalty_rate", &c.curriculum.penalty_rate, 0, 1, "1"},
@@ -194,9 +209,10 @@ void OverlayTaskFile(const YamlNode& root, TaskFile* task) {
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
   std::vector<std::string> optional = sections;
-  optional.insert(optional.end(), {"title", "layout"});
+  optional.insert(optional.end(), {"title", "layout", "gains"});
   root.Keys({}, optional);
   if (root.Has("layout")) task->layout = root["layout"].AsString();
+  if (root.Has("gains")) task->gains = root["gains"].AsString();
   for (const std::string& section : sections) {
     if (!root.Has(section)) continue;
     const YamlNode node = root[section];

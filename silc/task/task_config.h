@@ -79,13 +79,22 @@ struct TaskConfig {
     float torque = 0.1f;      // [N·m]
     float base_ang_vel = 0;   // [rad/s]
     float gravity = 0;        // [1]
+    // errors that stay for an episode, uniform ±: calibration, mounting, drift
+    float joint_pos_bias = 0;     // [rad]
+    float torque_bias = 0;        // [N·m]
+    float base_ang_vel_bias = 0;  // [rad/s]
+    float gravity_bias = 0;       // [1]
   } noise;
 
   struct Randomisation {
     float friction_min = 0.5f, friction_max = 1.1f;   // [1] of the soles
     float mass_min = 0.9f, mass_max = 1.2f;           // [1] pelvis and leg links, each its own
     float pelvis_mass_min = -1, pelvis_mass_max = 3;  // [kg] added
-    float gain_min = 0.9f, gain_max = 1.1f;  // [1] kp and kd, each joint its own, per episode
+    float gain_min = 0.9f, gain_max = 1.1f;        // [1] kp and kd, each joint its own, per episode
+    float strength_min = 1, strength_max = 1;      // [1] torque of each motor: kp and kd together
+    float torso_mass_min = 0, torso_mass_max = 0;  // [kg] added
+    float hand_mass_min = 0, hand_mass_max = 0;    // [kg] added, each hand its own
+    float torso_com = 0;  // [m] shift of the torso's centre of mass, ± along each axis
   } randomisation;
 
   struct HandForce {
@@ -98,10 +107,14 @@ struct TaskConfig {
   } hand_force;
 
   struct Push {
-    float force = 0;        // [N] largest horizontal force on the pelvis; 0: none
+    float force = 0;        // [N] largest horizontal force on pelvis or torso; 0: none
     float min_share = 0;    // [1] of it that every push has at least
     float duration = 0.1f;  // [s]
     float interval_min = 3, interval_max = 8;  // [s] between pushes
+    float torso_share = 0;     // [1] of the pushes that act on the torso instead of the pelvis
+    float kick_velocity = 0;   // [m/s] largest horizontal jump of the base's velocity; 0: none
+    float kick_turn = 0;       // [rad/s] largest jump of its angular velocity, ± about each axis
+    float kick_interval = 10;  // [s] mean time between kicks, which come at random
   } push;
 
   struct Curriculum {
@@ -112,7 +125,7 @@ struct TaskConfig {
     float penalty_up = 0.84f;        // [1] grows while the mean share survived is above
     float penalty_down = 0.16f;      // [1] shrinks while it is below
     float penalty_window = 2;        // [episodes per robot] the running mean remembers
-    float force_start = 0.1f;        // [1] scale of hand forces and pushes, per robot
+    float force_start = 0.1f;        // [1] scale of hand forces, pushes and kicks, per robot
     float force_step = 0.02f;        // [1] up or down at each episode's end
     float height_start = 0.1f;       // [1] scale of the commanded height's drop, per robot
     float height_step_up = 0.02f;    // [1]
@@ -149,6 +162,7 @@ inline constexpr char kDefaultTaskLayout[] = "g1_loco";
 struct TaskFile {
   TaskConfig config;
   std::string layout = kDefaultTaskLayout;  // name in layouts/, or the path of a YAML file
+  std::string gains;  // set of the robot.yaml, or the path of a gain file; "": the robot's default
 };
 
 /// Reads a task file; keys left out keep their defaults. Throws ConfigError: unknown keys (with the

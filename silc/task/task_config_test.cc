@@ -52,6 +52,12 @@ TEST(TaskConfig, AFileNamesItsLayout) {
             std::string::npos);
 }
 
+TEST(TaskConfig, AFileNamesItsGains) {
+  EXPECT_EQ(ParseTaskFile("title: t", "task.yaml").gains, "");
+  EXPECT_EQ(ParseTaskFile("gains: mjlab", "task.yaml").gains, "mjlab");
+  EXPECT_NE(ErrorOf("gians: mjlab").find("gains"), std::string::npos);
+}
+
 TEST(TaskConfig, EveryFieldIsInTheFileFormat) {
   // a field forgotten in TaskFields() could not be set: the struct is numbers alone, so count them
   TaskConfig config;

@@ -23,18 +23,20 @@ double Decimal(float value) { return std::stod(fmt::format("{}", value)); }
 
 // The servo and the pose are the robot's: the physics runs them. A layout that says otherwise
 // would describe another robot than the one that is trained.
-void TakeRobotsNumbers(const RobotSpec& robot, ObservationLayout* layout) {
+void TakeRobotsNumbers(const RobotSpec& robot, bool gains_named, ObservationLayout* layout) {
   const auto check =
       [&](const std::string& key, const std::string& joint, double given, double robots) {
         if (std::abs(given - robots) <= 1e-9 * std::max(1.0, std::abs(robots))) return;
-        Fail(*layout,
-             key,
-             fmt::format("{} for {}, but {} says {}, and the task trains the robot as that file "
-                         "describes it\n  Make the two agree.",
-                         given,
-                         joint,
-                         robot.file,
-                         robots));
+        Fail(
+            *layout,
+            key,
+            fmt::format(
+                "{} for {}, but {} says {}, and the task trains the robot as that file "
+                "describes it\n  Make the two agree, or name a gain set in the task (gains: NAME).",
+                given,
+                joint,
+                robot.file,
+                robots));
       };
   const GainSet& gains = robot.Gains();
   const Pose& pose = robot.StandingPose();
@@ -51,7 +53,7 @@ void TakeRobotsNumbers(const RobotSpec& robot, ObservationLayout* layout) {
     const int j = joint[i];
     check("default_pose", layout->joints[i], layout->default_pose[i], pose.q[j]);
     layout->default_pose[i] = pose.q[j];
-    if (has_gains) {
+    if (has_gains && !gains_named) {
       check("kp", layout->joints[i], layout->kp[i], gains.kp[j]);
       check("kd", layout->joints[i], layout->kd[i], gains.kd[j]);
     }
@@ -62,7 +64,7 @@ void TakeRobotsNumbers(const RobotSpec& robot, ObservationLayout* layout) {
   layout->action.scale.clear();
   for (int j = 0; j < kTaskJoints; ++j) {
     const std::size_t i = scale.size() == 1 ? 0 : static_cast<std::size_t>(j);
-    check("action.scale", robot.joints[j], scale[i], gains.action_scale[j]);
+    if (!gains_named) check("action.scale", robot.joints[j], scale[i], gains.action_scale[j]);
     layout->action.scale.push_back(gains.action_scale[j]);
   }
 }
@@ -138,6 +140,21 @@ float NoiseOf(TermSource source, const TaskConfig::Noise& noise) {
   }
 }
 
+float BiasOf(TermSource source, const TaskConfig::Noise& noise) {
+  switch (source) {
+    case TermSource::kJointPos:
+      return noise.joint_pos_bias;
+    case TermSource::kJointTorque:
+      return noise.torque_bias;
+    case TermSource::kBaseAngVel:
+      return noise.base_ang_vel_bias;
+    case TermSource::kProjectedGravity:
+      return noise.gravity_bias;
+    default:
+      return 0;
+  }
+}
+
 ObservationEntry<float> InFloat(const ObservationEntry<double>& e) {
   return {.source = e.source,
           .index = e.index,
@@ -192,10 +209,13 @@ TaskObservation TaskLayout::view() const {
   return o;
 }
 
-TaskLayout MakeTaskLayout(ObservationLayout layout, const RobotSpec& robot, TaskConfig* config) {
+TaskLayout MakeTaskLayout(ObservationLayout layout,
+                          const RobotSpec& robot,
+                          TaskConfig* config,
+                          bool gains_named) {
   TaskLayout out;
   CheckActions(robot, layout);
-  TakeRobotsNumbers(robot, &layout);
+  TakeRobotsNumbers(robot, gains_named, &layout);
   MatchLayout(config, &layout);
   CheckTerms(robot, layout);
   layout.Validate(layout.Place("task"));
@@ -204,7 +224,10 @@ TaskLayout MakeTaskLayout(ObservationLayout layout, const RobotSpec& robot, Task
   int draws = 0;
   for (const ObservationEntry<double>& entry : out.table.entries) {
     const float noise = NoiseOf(entry.source, config->noise);
-    out.entries.push_back({.read = InFloat(entry), .noise = noise, .draw = draws, .gap = 0});
+    out.entries.push_back({.read = InFloat(entry),
+                           .noise = noise,
+                           .bias = BiasOf(entry.source, config->noise),
+                           .draw = draws});
     if (noise > 0) ++draws;
   }
   return out;

@@ -32,7 +32,13 @@ void MatchLayout(TaskConfig* config, ObservationLayout* layout);
 /// that a robot does not measure (base_lin_vel), a reference for joints that have none, actions in
 /// another order than the robot's joints, a gait clock that the policy could not follow, and pose,
 /// gains or action scales that are not the robot's.
-TaskLayout MakeTaskLayout(ObservationLayout layout, const RobotSpec& robot, TaskConfig* config);
+///
+/// @param gains_named  the task names its gains itself: the layout's are then replaced by the
+///     robot's default set, which the task has chosen, instead of being held against it
+TaskLayout MakeTaskLayout(ObservationLayout layout,
+                          const RobotSpec& robot,
+                          TaskConfig* config,
+                          bool gains_named = false);
 
 /// layouts/NAME.yaml, or the YAML file itself when the name is a path. Throws ConfigError.
 ObservationLayout ReadTaskLayout(const std::string& name_or_path);

@@ -96,6 +96,11 @@ TaskRobot MakeTaskRobot(const RobotModel& robot, const TaskConfig& config) {
   return out;
 }
 
+std::string TorsoBody(const RobotModel& robot) {
+  const mjModel* m = robot.model();
+  return mj_id2name(m, mjOBJ_BODY, m->site_bodyid[robot.imu_site().at(1)]);
+}
+
 BatchModelOptions TaskBatchOptions(const RobotModel& robot, const TaskConfig& config) {
   const RobotSpec& spec = robot.spec();
   BatchModelOptions options;
@@ -106,6 +111,7 @@ BatchModelOptions TaskBatchOptions(const RobotModel& robot, const TaskConfig& co
                     spec.hands.at(0).site,
                     spec.hands.at(1).site};
   options.pushes = {spec.base, spec.hands[0].body, spec.hands[1].body};
+  if (NumTaskPushes(config) > kPushTorso) options.pushes.push_back(TorsoBody(robot));
   options.max_speed = config.episode.max_speed;
   return options;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/base/host_device.h"
 #include "silc/task/task_config.h"
 
 namespace silc {
@@ -25,7 +26,17 @@ enum TaskFrame : int {
   kNumTaskFrames
 };
 /// Bodies that may be pushed, in this order (BatchModelOptions::pushes).
-enum TaskPush : int { kPushBase, kPushLeftHand, kPushRightHand, kNumTaskPushes };
+enum TaskPush : int {
+  kPushBase,
+  kPushLeftHand,
+  kPushRightHand,
+  kPushTorso,  // where push.torso_share asks for it alone: saved states of other tasks lack it
+  kMaxTaskPushes
+};
+/// How many of them a task has.
+SILC_HD int NumTaskPushes(const TaskConfig& config) {
+  return config.push.torso_share > 0 ? kMaxTaskPushes : static_cast<int>(kPushTorso);
+}
 
 /// What the task reads of the robot: constants without pointers. Joint arrays are in robot order.
 struct TaskRobot {
@@ -53,6 +64,9 @@ struct TaskRobot {
 
 /// Throws ConfigError when the robot is not of the kind above.
 TaskRobot MakeTaskRobot(const RobotModel& robot, const TaskConfig& config);
+
+/// The body that carries the second IMU.
+std::string TorsoBody(const RobotModel& robot);
 
 /// What CompileBatchModel() must be asked for, in the order of TaskFrame and TaskPush.
 BatchModelOptions TaskBatchOptions(const RobotModel& robot, const TaskConfig& config);

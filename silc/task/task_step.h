@@ -292,6 +292,66 @@ struct Scratch {
   float survival;            // what EndStep() returns
 };
 
+/// The control step in which the present episode was reset: what its draws are keyed by.
+SILC_HD std::uint32_t EpisodeOf(const TaskContext& t, const EnvState& s) {
+  return t.progress->step - static_cast<std::uint32_t>(s.k - s.start_k);
+}
+
+/// Torque of a motor relative to its servo's, drawn at a reset. It scales kp and kd together: the
+/// effort limits stay the model's.
+SILC_HD float MotorStrength(const TaskContext& t, std::uint32_t env, int joint) {
+  const auto& c = t.config.randomisation;
+  if (c.strength_min == 1 && c.strength_max == 1) return 1;
+  return Draw(t.seed,
+              env,
+              t.progress->step,
+              DrawPurpose::kStrength,
+              static_cast<std::uint32_t>(joint))
+      .Uniform(c.strength_min, c.strength_max);
+}
+
+/// Counts down to the next push and begins it: a horizontal force on the pelvis or the torso.
+SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
+  const TaskConfig::Push& c = t.config.push;
+  if (!(c.force > 0)) return;
+  s->push_wait -= t.robot.control_dt;
+  if (s->push_steps > 0 && --s->push_steps == 0) {
+    for (int k = 0; k < 3; ++k) s->push[k] = 0;
+  }
+  if (s->push_wait > 0) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
+  const float angle = draw.Uniform(0, 6.283185307179586f);
+  s->push[0] = size * cosf(angle);
+  s->push[1] = size * sinf(angle);
+  s->push_wait = draw.Uniform(c.interval_min, c.interval_max);
+  const bool torso = c.torso_share > 0 && draw.Chance(c.torso_share);
+  const int body = torso ? kPushTorso : kPushBase;
+  const float steps = floorf(c.duration / t.physics_dt + 0.5f);
+  s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(t.robot.substeps)));
+  for (int k = 0; k < 3; ++k) {
+    view.wrench(env, 6 * body + k) = s->push[k];
+    view.wrench(env, 6 * body + 3 + k) = 0;
+  }
+  view.wrench_steps(env, body) = steps;
+}
+
+/// Once in kick_interval on average, the base's velocity jumps: a blow that is over at once. Kicks
+/// come without memory, so nothing must be remembered between them.
+SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, const EnvState& s) {
+  const TaskConfig::Push& c = t.config.push;
+  if (!(c.kick_velocity > 0 || c.kick_turn > 0)) return;
+  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kKick);
+  if (!draw.Chance(t.robot.control_dt / c.kick_interval)) return;
+  const float size = c.kick_velocity * s.force_scale * draw.Uniform();
+  const float angle = draw.Uniform(0, 6.283185307179586f);
+  const int dof = t.robot.base_dof;
+  view.qvel(env, dof) += size * cosf(angle);
+  view.qvel(env, dof + 1) += size * sinf(angle);
+  const float turn = c.kick_turn * s.force_scale;
+  for (int k = 3; k < 6; ++k) view.qvel(env, dof + k) += draw.Uniform(-turn, turn);
+}
+
 /// Draws before joint j's among those of a reset: when the first push comes, the base's velocity,
 /// then three for each joint of the legs and two for each of the others; last the delay.
 SILC_HD int ResetDraw(int j) { return 7 + 2 * j + (j < 12 ? j : 12); }
@@ -329,7 +389,7 @@ SILC_HD void ClearEnv(
     s->push_steps = 0;
     for (int k = 0; k < 3; ++k) s->push[k] = 0;
     view.fault(env, 0) = 0;
-    for (int i = 0; i < kNumTaskPushes; ++i) view.wrench_steps(env, i) = 0;
+    for (int i = 0; i < NumTaskPushes(c); ++i) view.wrench_steps(env, i) = 0;
   }
   if (crew.Does(4)) {
     for (int f = 0; f < 2; ++f) {
@@ -373,10 +433,11 @@ SILC_HD void PlaceEnv(
     view.qpos(env, robot.qpos[j]) = q;
     const int u = robot.actuator[j];
     view.target(env, u) = view.previous_target(env, u) = q;
+    const float strength = MotorStrength(t, static_cast<std::uint32_t>(env), j);
     view.kp(env, u) =
-        robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+        robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max) * strength;
     view.kd(env, u) =
-        robot.kd[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max);
+        robot.kd[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max) * strength;
     view.torque(env, u) = 0;
     s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
   }
@@ -456,7 +517,9 @@ SILC_HD void ObserveValues(const TaskContext& t,
                            StepOutput* out,
                            const Scratch& scratch) {
   Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
-  ObserveFrame(observation, scratch.values, s.fresh, draw, out->actor_obs, out->critic_obs, crew);
+  const BiasKey bias = {t.seed, static_cast<std::uint32_t>(env), EpisodeOf(t, s)};
+  ObserveFrame(
+      observation, scratch.values, s.fresh, bias, draw, out->actor_obs, out->critic_obs, crew);
 }
 
 /// Where the ankles are at a reset: the kinematics are not known yet.
@@ -531,30 +594,6 @@ SILC_HD void LoadHand(
   view.wrench_steps(env, push) = static_cast<float>(robot.substeps);
 }
 
-/// Pushes on the base: the one under way runs on, a new one may begin.
-SILC_HD void PushBase(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
-  const TaskConfig::Push& c = t.config.push;
-  const TaskRobot& robot = t.robot;
-  s->push_wait -= robot.control_dt;
-  if (s->push_steps > 0 && --s->push_steps == 0) {
-    for (int k = 0; k < 3; ++k) s->push[k] = 0;
-  }
-  if (s->push_wait > 0) return;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
-  const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
-  const float angle = draw.Uniform(0, 6.283185307179586f);
-  s->push[0] = size * cosf(angle);
-  s->push[1] = size * sinf(angle);
-  s->push_wait = draw.Uniform(c.interval_min, c.interval_max);
-  const float steps = floorf(c.duration / t.physics_dt + 0.5f);
-  s->push_steps = static_cast<int>(ceilf(steps / static_cast<float>(robot.substeps)));
-  for (int k = 0; k < 3; ++k) {
-    view.wrench(env, 6 * kPushBase + k) = s->push[k];
-    view.wrench(env, 6 * kPushBase + 3 + k) = 0;
-  }
-  view.wrench_steps(env, kPushBase) = steps;
-}
-
 /// The action becomes joint targets, forces act. Not for a refused action.
 template <class Crew>
 SILC_HD void Act(const TaskContext& t,
@@ -579,7 +618,10 @@ SILC_HD void Act(const TaskContext& t,
     ReadBase(robot, view, env, &base);
     LoadHand(t, view, env, h, base.yaw, s);
   }
-  if (c.push.force > 0 && crew.Does(2)) PushBase(t, view, env, s);
+  if (crew.Does(2)) {
+    UpdatePush(t, view, env, s);
+    Kick(t, view, env, *s);
+  }
 }
 
 // After the physics: Look(), MoveOn(), Judge(), Settle(), then for robots that end an episode

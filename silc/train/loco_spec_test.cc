@@ -29,7 +29,7 @@ Eigen::VectorXf Observe(const TaskLayout& layout,
     change(age, values.data());
     Draw unused(0, 0, 0, DrawPurpose::kNoise);
     const bool first = age == observation.frames - 1;
-    ObserveFrame(observation, values.data(), first, unused, obs.data(), clean.data());
+    ObserveFrame(observation, values.data(), first, {}, unused, obs.data(), clean.data());
   }
   return obs;
 }

@@ -17,6 +17,7 @@
 #include "silc/learn/checkpoint.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/method.h"
+#include "silc/robot/gain_file.h"
 #include "silc/robot/robot_model.h"
 #include "silc/task/task_layout.h"
 
@@ -141,6 +142,12 @@ void CheckBudget(const TrainConfig& config) {
       Name(config.budget.condition)));
 }
 
+// The set a task names; its numbers are the run's from here on, whatever becomes of the file.
+void SetGains(const std::string& name_or_path, TrainConfig* config) {
+  if (name_or_path.empty()) return;
+  config->gains = FindGains(ReadRobotSpec(FindRobotFile(config->robot)), name_or_path);
+}
+
 // YAML for any text
 std::string Quoted(const std::string& text) {
   std::string out = "\"";
@@ -213,6 +220,7 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
   }
   config.task_config = task.config;
   config.layout = ReadTaskLayout(task.layout);
+  SetGains(task.gains, &config);
   if (!request.mode) {
     const UserBudget budget = ReadBudget(config.mode);
     config.mode = budget.name;
@@ -294,7 +302,7 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     }
     const std::string key = text.substr(0, equals);
     std::vector<std::string> known = LearnKeys();
-    known.push_back("task.layout");
+    known.insert(known.end(), {"task.layout", "task.gains"});
     for (const TaskField& field : TaskFields(&config->task_config)) {
       known.push_back("task." + field.path);
     }
@@ -313,6 +321,11 @@ void ApplyTrainOverrides(std::span<const std::string> overrides, TrainConfig* co
     }
     if (key == "task.layout") {
       config->layout = ReadTaskLayout(text.substr(equals + 1));
+    } else if (key == "task.gains") {
+      if (equals + 1 == text.size()) {
+        throw ConfigError("command line: task.gains: names no gain set, such as falcon");
+      }
+      SetGains(text.substr(equals + 1), config);
     } else if (key.starts_with("task.")) {
       SetTaskField(&config->task_config, key.substr(5), text.substr(equals + 1));
     } else {
@@ -347,7 +360,7 @@ std::string ToYaml(const TrainConfig& config) {
       "# everything this run was made of: silc train --resume RUN goes on with it, --preset "
       "RUN/config.yaml makes it again\n"
       "task: {}\nrobot: {}\nbackend: {}\nenvs: {}\nmode: {}\nmode_from: {}\nmotions:{}\n"
-      "{}budget:\n{}{}"
+      "{}{}budget:\n{}{}"
       "task_config:\n{}layout:\n{}",
       Quoted(config.task),
       Quoted(config.robot),
@@ -357,6 +370,9 @@ std::string ToYaml(const TrainConfig& config) {
       config.mode_from,
       motions.empty() ? " []" : motions,
       config.init ? "init: " + input(*config.init) + "\n" : "",
+      config.gains ? "gains:\n" + Indented(GainSetYaml(ReadRobotSpec(FindRobotFile(config.robot)),
+                                                       *config.gains))
+                   : "",
       Indented(BudgetYaml(config.budget)),
       ToYaml(config.learn),
       Indented(TaskConfigYaml(config.task_config)),
@@ -367,10 +383,13 @@ TrainConfig ReadTrainConfig(const std::string& path) {
   const YamlNode root = YamlNode::ParseFile(path);
   root.Keys(
       {"task", "robot", "backend", "envs", "mode", "motions", "budget", "learn", "task_config"},
-      {"mode_from", "init", "layout"});
+      {"mode_from", "init", "layout", "gains"});
   TrainConfig config;
   config.task = root["task"].AsString();
   config.robot = root["robot"].AsString();
+  if (root.Has("gains")) {
+    config.gains = ParseOneGainSet(ReadRobotSpec(FindRobotFile(config.robot)), root["gains"]);
+  }
   config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
   config.mode = root["mode"].AsString();
   if (root.Has("mode_from")) {
@@ -404,6 +423,7 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   env.config = config.task_config;
   env.layout = config.layout;
   env.robot = config.robot;
+  env.gains = config.gains;
   env.backend = config.backend;
   env.num_envs = config.envs;
   env.seed = config.learn.seed;

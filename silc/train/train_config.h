@@ -32,6 +32,7 @@ struct InputFile {
 struct TrainConfig {
   std::string task;  // name or path of the task file
   std::string robot = kDefaultRobot;
+  std::optional<GainSet> gains;   // the task names, with their numbers; none: the robot's default
   std::string backend = "batch";  // batch, mujoco, cuda
   int envs = 4096;
   std::string mode = kDefaultMode;    // name of the budget
@@ -57,7 +58,7 @@ struct TrainRequest {
   std::optional<int> iterations;
   std::vector<std::string> motions;    // files, or folders with files
   std::string init;                    // a run's folder or a checkpoint, for a warm start
-  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50, task.layout=FILE
+  std::vector<std::string> overrides;  // learn.epochs=3, task.push.force=50, task.gains=mjlab
 };
 
 /// Task file, preset, options and overrides, in this order. Throws ConfigError.

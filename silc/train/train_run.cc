@@ -155,7 +155,11 @@ void ExportPolicy(const std::string& path,
                   int iteration) {
   TaskConfig task = config.task_config;
   const ObservationLayout layout =
-      MakeTaskLayout(config.layout, RobotModel::Load(config.robot).spec(), &task).layout;
+      MakeTaskLayout(config.layout,
+                     RobotModel::Load(config.robot, {.gains = config.gains}).spec(),
+                     &task,
+                     config.gains.has_value())
+          .layout;
   // what was trained, not where: a copy of the run in another folder writes the same bytes
   const std::string run =
       fmt::format("{}-{}{}-seed{}",

@@ -393,6 +393,57 @@ TEST(TrainConfig, ATaskMayNameItsLayout) {
   fs::remove(task);
 }
 
+// The gains a task names reach the servo, the penalty and the exported policy; without a name all
+// three have the robot's default.
+TEST(TrainConfig, ATaskMayNameItsGains) {
+  const RobotSpec g1 = ReadRobotSpec(FindRobotFile("g1"));
+  const GainSet &mjlab = g1.Gains("mjlab"), &falcon = g1.Gains("falcon");
+  const TrainConfig plain = Small("silc");
+  EXPECT_FALSE(plain.gains);
+  EXPECT_EQ(ToYaml(plain).find("gains:"), std::string::npos);
+
+  TrainConfig config = plain;
+  ApplyTrainOverrides(std::vector<std::string>{"task.gains=mjlab"}, &config);
+  ASSERT_TRUE(config.gains);
+  for (const auto& [settings, gains] : {std::pair(config, mjlab), std::pair(plain, falcon)}) {
+    LocoVecEnv env(EnvOptionsOf(settings));
+    const Servo& servo = env.spec().stiffness_spec.servo;
+    EXPECT_EQ(servo.kp, gains.kp);
+    EXPECT_EQ(servo.alpha, gains.action_scale);
+    EXPECT_FLOAT_EQ(env.env().robot().kd[4], static_cast<float>(gains.kd[4]));
+
+    const std::string path = Folder("gains") + ".onnx";
+    MlpNetwork network = Trainer(settings.learn, &env).Policy();
+    ExportPolicy(path, network, settings, 0);
+    const OnnxModel model = ReadOnnx(path);
+    const Policy policy(model.graph,
+                        ChooseLayout(model.metadata, "", "", path),
+                        PolicyRobot{g1.joints, g1.StandingPose().q});
+    for (int j = 0; j < g1.num_joints(); ++j) {
+      // metadata has the digits that tell two floats apart
+      EXPECT_NEAR(policy.kp()[j], gains.kp[j], 1e-6 * gains.kp[j]);
+      EXPECT_NEAR(policy.kd()[j], gains.kd[j], 1e-6 * gains.kd[j]);
+      EXPECT_NEAR(policy.action_scale()[j], gains.action_scale[j], 1e-6);
+    }
+    fs::remove(path);
+  }
+
+  // a run keeps the numbers, whatever becomes of the name
+  const std::string path = Folder("gains") + ".yaml";
+  config.gains->kp[3] = 77;
+  WriteFileAtomically(path, ToYaml(config));
+  EXPECT_EQ(ReadTrainConfig(path).gains->kp[3], 77);
+  fs::remove(path);
+
+  const std::string task = Folder("task") + ".yaml";
+  WriteFileAtomically(task, "gains: mjlab\n");
+  EXPECT_EQ(ResolveTrainConfig({.task = task}).gains->kp, mjlab.kp);
+  fs::remove(task);
+  EXPECT_NE(
+      Message({.task = "g1-stand", .overrides = {"task.gains=mjalb"}}).find("did you mean mjlab?"),
+      std::string::npos);
+}
+
 // What was said of the budget in learn.penalty is said in the budget: each old place tells where.
 TEST(TrainConfig, SettingsThatWentIntoTheBudgetAreToldWhereTheyAre) {
   EXPECT_EQ(Message({.task = "g1-stand", .overrides = {"learn.penalty.gravity_channel=false"}}),
