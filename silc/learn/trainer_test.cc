@@ -53,6 +53,20 @@ double Train(Trainer* trainer, int iterations, const std::string& name) {
   return mean;
 }
 
+TEST(Trainer, HalfPrecisionIsForAGpu) {
+  SpringEnv env(8);
+  LearnConfig config = Small("baseline");
+  config.precision = "float16";
+  try {
+    Trainer trainer(config, &env);
+    FAIL() << "float16 was taken on the CPU";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("learn.precision: float16: only on a GPU"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // The mean load of 7.5 moves a servo of 20 N·m/rad by 0.375 rad: a passive policy earns 0.25 of 1
 // per joint, 1 of 4 in all. One that is twice as stiff halves the distance.
 TEST(Trainer, LearnsToHoldAgainstALoad) {
