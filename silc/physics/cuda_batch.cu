@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -52,7 +53,11 @@ struct CudaBatch::Impl {
                        ? WorkSize::kSmall
                        : WorkSize::kMiddle;
     // members that share a warp have to fill it
-    launch->robots_per_warp = launch->plan.size == kCudaTeam ? opts.robots_per_warp : 32;
+    // for a measurement: without a word in the options, what the environment says
+    const char* said = std::getenv("SILC_ROBOTS_PER_WARP");
+    const int per_warp =
+        said && opts.robots_per_warp == 32 ? std::atoi(said) : opts.robots_per_warp;
+    launch->robots_per_warp = launch->plan.size == kCudaTeam ? per_warp : 32;
     SILC_CHECK(launch->robots_per_warp == 8 || launch->robots_per_warp == 16 ||
                launch->robots_per_warp == 32);
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
