@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -45,8 +46,20 @@ struct CudaBatch::Impl {
     const std::size_t bytes =
         offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
     const TeamLoad load = LoadOf(step, launch->plan);
-    launch->small = step.num_links <= kSmallOutputLinks && load.links <= kSmallLinks &&
-                    load.contacts <= kSmallContacts && bytes <= kParameterModel;
+    const bool fits = step.num_links <= kMiddleLinks && step.num_contacts <= kMiddleContacts &&
+                      bytes <= kParameterModel;
+    launch->size = !fits ? WorkSize::kLarge
+                   : load.links <= kSmallLinks && load.contacts <= kSmallContacts
+                       ? WorkSize::kSmall
+                       : WorkSize::kMiddle;
+    // members that share a warp have to fill it
+    // for a measurement: without a word in the options, what the environment says
+    const char* said = std::getenv("SILC_ROBOTS_PER_WARP");
+    const int per_warp =
+        said && opts.robots_per_warp == 32 ? std::atoi(said) : opts.robots_per_warp;
+    launch->robots_per_warp = launch->plan.size == kCudaTeam ? per_warp : 32;
+    SILC_CHECK(launch->robots_per_warp == 8 || launch->robots_per_warp == 16 ||
+               launch->robots_per_warp == 32);
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
     CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
               "copying the model");
