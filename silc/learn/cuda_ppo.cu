@@ -158,6 +158,22 @@ __global__ void ColumnSumKernel(ColumnSums sums, float scale) {
   own.out[blockIdx.y * own.stride + column] = scale * total;
 }
 
+struct SliceSums {
+  SliceSum sum[kMaxNetworks + 1];
+};
+// work     4 bytes an entry and slice: memory decides
+__global__ void SliceSumKernel(SliceSums sums, float scale) {
+  const SliceSum& own = sums.sum[blockIdx.z];
+  const float* from = own.partial + static_cast<long>(blockIdx.y) * own.slices * own.count;
+  for (long i = static_cast<long>(blockIdx.x) * kThreads + threadIdx.x; i < own.count;
+       i += static_cast<long>(gridDim.x) * kThreads) {
+    float total = 0;
+#pragma unroll 8
+    for (int s = 0; s < own.slices; ++s) total += from[s * own.count + i];
+    own.out[blockIdx.y * own.stride + i] = scale * total;
+  }
+}
+
 // ---- the policy's Gaussian ----------------------------------------------------------------------
 
 constexpr float kHalfLogTwoPi = 0.918938533204672742f;
@@ -458,6 +474,14 @@ int LaunchColumnSums(
   }
   const dim3 blocks((widest + 31) / 32, groups, count);
   ColumnSumKernel<<<blocks, kThreads, 0, stream>>>(all, scale);
+  return cudaGetLastError();
+}
+
+int LaunchSliceSums(const SliceSum* sums, int count, int groups, float scale, CUstream_st* stream) {
+  SliceSums all{};
+  for (int i = 0; i < count; ++i) all.sum[i] = sums[i];
+  const dim3 blocks(64, groups, count);
+  SliceSumKernel<<<blocks, kThreads, 0, stream>>>(all, scale);
   return cudaGetLastError();
 }
 

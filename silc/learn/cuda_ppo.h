@@ -60,6 +60,17 @@ struct ColumnSum {
 int LaunchColumnSums(
     const ColumnSum* sums, int count, int groups, float scale, CUstream_st* stream);
 
+/// A layer's weight gradients from those of slices of the batch: out[g][i] = scale · Σ_s
+/// partial[g][s][i].
+struct SliceSum {
+  const float* partial = nullptr;  // (groups, slices, count)
+  int slices = 0;
+  long count = 0;
+  float* out = nullptr;  // group g begins at out + g · stride
+  long stride = 0;
+};
+int LaunchSliceSums(const SliceSum* sums, int count, int groups, float scale, CUstream_st* stream);
+
 /// What the actors did in a step of the rollout.
 struct ActArguments {
   const float* output = nullptr;  // (rows, padded) of one actor, without its bias

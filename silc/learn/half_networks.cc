@@ -73,6 +73,17 @@ Tensor Room(Tensor* buffer, std::int64_t count, const at::TensorOptions& options
   return buffer->narrow(0, 0, count);
 }
 
+// A weight gradient is a small matrix summed over a long batch: a GPU has few tiles to share out.
+// So the batch is cut into slices with a product each, as many as give each of some 130 processors
+// a tile of 128 × 128. @return a divisor of `rows`
+int SlicesOf(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, int networks) {
+  const auto tiles = [](std::int64_t n) { return (n + 127) / 128; };
+  const std::int64_t have = tiles(outputs) * tiles(inputs) * networks;
+  int slices = 1;
+  while (slices * have < 128 && slices < 64 && rows % (2 * slices) == 0) slices *= 2;
+  return slices;
+}
+
 }  // namespace
 
 bool HalfNetworks::Takes(const MlpShape& shape) {
@@ -173,27 +184,36 @@ void HalfNetworks::Backward(const Tensor& x, const Tensor& d_output, HalfWorkspa
   SILC_CHECK(d_output.size(1) == rows && d_output.is_contiguous());
   workspace->d.resize(std::max(workspace->d.size(), hidden));
   workspace->partial.resize(std::max(workspace->partial.size(), hidden));
+  workspace->slices.resize(std::max(workspace->slices.size(), hidden + 1));
   const float mean = 1.0f / static_cast<float>(rows);
   float* gradient = gradient_.data_ptr<float>();
   std::vector<ColumnSum> sums;
+  std::vector<SliceSum> weight_sums;
   Operand d{Bits(d_output), padded_, rows * padded_, false};
   std::int64_t width = padded_;
   for (std::size_t l = hidden + 1; l-- > 0;) {
     const Operand below = l == 0
                               ? Operand{Bits(x), widths_[0], 0, false}
                               : Operand{Bits(workspace->h[l - 1]), widths_[l], rows * widths_[l]};
-    Operand d_transposed = d;
-    d_transposed.transposed = true;
-    // ∂/∂W = dᵀ h; of the last layer also rows of zeros, over what is written later
-    Product(d_transposed,
-            below,
-            width,
-            rows,
-            widths_[l],
-            mean,
-            gradient + weight_at_[l],
-            stride_,
-            count());
+    // ∂/∂W = dᵀ h, slice by slice; of the last layer also rows of zeros, over what is written later
+    const int slices = SlicesOf(rows, width, widths_[l], l == 0 ? 1 : count());
+    const std::int64_t rows_of_slice = rows / slices, size = width * widths_[l];
+    const Tensor sliced = Room(&workspace->slices[l], count() * slices * size, gradient_.options());
+    // slices of all networks lie one after the other, but the inputs are the same for all
+    const int apart = l == 0 ? count() : 1;
+    for (int k = 0; k < apart; ++k) {
+      Product<float>({d.data + k * d.stride, width, rows_of_slice * width, true},
+                     {below.data, widths_[l], rows_of_slice * widths_[l], false},
+                     width,
+                     rows_of_slice,
+                     widths_[l],
+                     1,
+                     sliced.data_ptr<float>() + k * slices * size,
+                     size,
+                     slices * count() / apart);
+    }
+    weight_sums.push_back(
+        {sliced.data_ptr<float>(), slices, size, gradient + weight_at_[l], stride_});
     if (l == 0) break;
     const Tensor d_h = Room(&workspace->d[l - 1], count() * rows * widths_[l], half_.options());
     Product(d,
@@ -221,6 +241,10 @@ void HalfNetworks::Backward(const Tensor& x, const Tensor& d_output, HalfWorkspa
     d = {Bits(d_h), widths_[l], rows * widths_[l], false};
     width = widths_[l];
   }
+  // weights first: the last layer's rows of zeros lie over its bias
+  SILC_CHECK(
+      LaunchSliceSums(
+          weight_sums.data(), static_cast<int>(weight_sums.size()), count(), mean, Stream()) == 0);
   SILC_CHECK(
       LaunchColumnSums(sums.data(), static_cast<int>(sums.size()), count(), mean, Stream()) == 0);
 }

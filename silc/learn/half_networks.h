@@ -14,6 +14,7 @@ namespace silc {
 struct HalfWorkspace {
   std::vector<Tensor> h, d;     // per hidden layer, float16, flat
   std::vector<Tensor> partial;  // sums for bias gradients, float, flat
+  std::vector<Tensor> slices;   // weight gradients of slices of the batch, float, flat
 };
 
 /// Networks of the same hidden widths and inputs, side by side: each layer of all of them is one
