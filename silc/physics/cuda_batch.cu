@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -53,11 +52,7 @@ struct CudaBatch::Impl {
                        ? WorkSize::kSmall
                        : WorkSize::kMiddle;
     // members that share a warp have to fill it
-    // for a measurement: without a word in the options, what the environment says
-    const char* said = std::getenv("SILC_ROBOTS_PER_WARP");
-    const int per_warp =
-        said && opts.robots_per_warp == 32 ? std::atoi(said) : opts.robots_per_warp;
-    launch->robots_per_warp = launch->plan.size == kCudaTeam ? per_warp : 32;
+    launch->robots_per_warp = launch->plan.size == kCudaTeam ? opts.robots_per_warp : 32;
     SILC_CHECK(launch->robots_per_warp == 8 || launch->robots_per_warp == 16 ||
                launch->robots_per_warp == 32);
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
