@@ -45,16 +45,8 @@ struct CudaBatch::Impl {
     const std::size_t bytes =
         offsetof(StepModel<float>, contact) + step.num_contacts * sizeof(ContactConstants<float>);
     const TeamLoad load = LoadOf(step, launch->plan);
-    const bool fits = step.num_links <= kMiddleLinks && step.num_contacts <= kMiddleContacts &&
-                      bytes <= kParameterModel;
-    launch->size = !fits ? WorkSize::kLarge
-                   : load.links <= kSmallLinks && load.contacts <= kSmallContacts
-                       ? WorkSize::kSmall
-                       : WorkSize::kMiddle;
-    // members that share a warp have to fill it
-    launch->robots_per_warp = launch->plan.size == kCudaTeam ? opts.robots_per_warp : 32;
-    SILC_CHECK(launch->robots_per_warp == 8 || launch->robots_per_warp == 16 ||
-               launch->robots_per_warp == 32);
+    launch->small = step.num_links <= kSmallOutputLinks && load.links <= kSmallLinks &&
+                    load.contacts <= kSmallContacts && bytes <= kParameterModel;
     std::memcpy(launch->model.bytes, &step, std::min(bytes, kParameterModel));
     CudaCheck(cudaMemcpy(device_model.get(), &step, sizeof step, cudaMemcpyHostToDevice),
               "copying the model");

@@ -13,12 +13,10 @@ struct CudaBatchOptions {
   int device = 0;
   void* stream =
       nullptr;  ///< a cudaStream_t of the caller's that outlives the batch; null: its own
-  int robots_per_warp = 32;  ///< side by side in a warp: 8, 16 or 32; the fewer, the more members
-                             ///< of a team share a warp
   StepOptions step = {.max_iterations = 30, .line_search = 10, .tolerance = 1e-8};
 };
 
-/// The batch stepper on a GPU: four threads per robot (team.h), everything in device memory.
+/// The batch stepper on a GPU: four warps per 32 robots (team.h), everything in device memory.
 /// Advance() and UpdateKinematics() return when the work is queued on stream(); Read() waits for
 /// it.
 ///

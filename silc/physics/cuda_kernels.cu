@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#define SILC_KERNEL cuda_outputs
+#define SILC_KERNEL cuda_team
+#define SILC_CUDA_VOTES
 
 #include "silc/physics/cuda_kernels.h"
 
@@ -10,10 +11,61 @@
 namespace silc {
 namespace {
 
-using cuda_outputs::OutputWorkspace;
-using cuda_outputs::RobotData;
+using cuda_team::OutputWorkspace;
+using cuda_team::RobotData;
+using cuda_team::Team;
+using cuda_team::Workspace;
+
+constexpr int kLanes = 32;
+static_assert(kRobotsPerBlock == kLanes);
 
 extern __shared__ float4 block_memory[];
+
+/// Where the members of a team meet: a block, one warp each.
+struct Warps {
+  static constexpr int kLanes = silc::kLanes;
+  __device__ static int Member() { return threadIdx.y; }
+  __device__ static int Lane() { return threadIdx.x; }
+  __device__ static float* Memory() { return reinterpret_cast<float*>(block_memory); }
+  __device__ static void Meet() { __syncthreads(); }
+  __device__ static bool MeetAny(bool flag) { return __syncthreads_or(flag); }
+};
+
+template <bool kInParameter>
+__device__ __forceinline__ const StepModel<float>& ModelOf(const ModelParameter& parameter,
+                                                           const StepModel<float>* global) {
+  if constexpr (kInParameter) {
+    return *reinterpret_cast<const StepModel<float>*>(parameter.bytes);
+  } else {
+    return *global;
+  }
+}
+
+// layout   value i of robot e at memory[i · stride + e]: a warp reads 32 neighbours
+// mapping  one block per 32 robots, one warp per member of the team, n substeps per launch; state
+// is
+//          read from and written to global memory; robots that only fill up the last block sleep
+// work     the workspace of a thread's own links is local memory, interleaved by the hardware in
+// the
+//          same way
+// twin     AdvanceGroup() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
+template <int kLinks, int kContacts, bool kInParameter>
+__global__ void __launch_bounds__(kLanes* kCudaTeam, 2)
+    AdvanceKernel(const __grid_constant__ KernelArgs a,
+                  const __grid_constant__ TeamPlan plan,
+                  const __grid_constant__ ModelParameter m) {
+  static_assert(sizeof(TeamPlan) % 4 == 0);
+  for (int i = threadIdx.y * kLanes + threadIdx.x; i < static_cast<int>(sizeof(TeamPlan)) / 4;
+       i += blockDim.x * blockDim.y) {
+    reinterpret_cast<int*>(block_memory)[i] = reinterpret_cast<const int*>(&plan)[i];
+  }
+  __syncthreads();
+  Workspace<float, kLinks, kContacts, Team<Warps>> work;
+  const RobotData<float> robot = cuda_team::BindRobot(
+      a.layout, a.memory + blockIdx.x * kRobotsPerBlock + threadIdx.x, a.stride);
+  cuda_team::AdvanceRobot<float>(
+      ModelOf<kInParameter>(m, a.model), robot, a.options, a.substeps, nullptr, work);
+}
 
 // A robot's workspace and its state, in shared memory. Neighbours start an odd number of words
 // apart: threads that read the same word of several robots read different banks.
@@ -23,7 +75,7 @@ int OutputWords(const StepModel<float>& model) {
   return (words + model.nq + model.nv) | 1;
 }
 
-// layout   value i of robot e at memory[i · stride + e]; eight neighbours are a sector of 32 bytes
+// layout   as above; eight neighbouring robots are a sector of 32 bytes
 // mapping  one block per 8 robots, 32 threads each: thread t is member t / 8 of robot t % 8's crew
 // work     the phases of outputs.h with everything between them in shared memory
 // twin     ComputeOutputs() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
@@ -31,7 +83,7 @@ template <int kLinks, bool kInParameter>
 __global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
     OutputsKernel(const __grid_constant__ KernelArgs a,
                   const __grid_constant__ TeamPlan plan,
-                  const __grid_constant__ cuda_outputs::Chains chains,
+                  const __grid_constant__ cuda_team::Chains chains,
                   KinematicsLevel wanted,
                   int words,
                   const __grid_constant__ ModelParameter m) {
@@ -43,9 +95,9 @@ __global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
   float* qpos = own + sizeof(work) / sizeof(float);
   float* qvel = qpos + model.nq;
   float* memory = a.memory + blockIdx.x * kOutputRobots + lane;
-  RobotData<float> robot = cuda_outputs::BindRobot(a.layout, memory, a.stride);
+  RobotData<float> robot = cuda_team::BindRobot(a.layout, memory, a.stride);
   const auto column = [&](Field f) {
-    return cuda_outputs::FieldColumn(a.layout, memory, a.stride, f);
+    return cuda_team::FieldColumn(a.layout, memory, a.stride, f);
   };
   for (int i = member; i < model.nq; i += kOutputMembers) qpos[i] = robot.qpos[i];
   for (int i = member; i < model.nv; i += kOutputMembers) qvel[i] = robot.qvel[i];
@@ -55,15 +107,15 @@ __global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
 
   // the chains of the plan by four members, each of another warp
   if (member == 0) {
-    cuda_outputs::PlaceLinks<float>(
+    cuda_team::PlaceLinks<float>(
         model, robot, [&](int i) { return plan.link[i]; }, plan.num_trunk, work);
   }
   __syncthreads();
-  constexpr int kApart = 32 / kOutputRobots;
+  constexpr int kApart = kLanes / kOutputRobots;
   if (member % kApart == 0 && member / kApart < plan.size) {
     const int chain = member / kApart;
     const int first = plan.begin[chain] + (chain == 0 ? plan.num_trunk : 0);
-    cuda_outputs::PlaceLinks<float>(
+    cuda_team::PlaceLinks<float>(
         model,
         robot,
         [&](int i) { return plan.link[first + i]; },
@@ -71,52 +123,46 @@ __global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
         work);
   }
   __syncthreads();
-  cuda_outputs::LinkMoments<float>(model, robot, {member, kOutputMembers}, work);
-  cuda_outputs::FramePoses<float>(model,
-                                  robot,
-                                  column(Field::kPose),
-                                  column(Field::kVelocity),
-                                  {kOutputMembers - 1 - member, kOutputMembers},
-                                  work);
+  cuda_team::LinkMoments<float>(model, robot, {member, kOutputMembers}, work);
+  cuda_team::FramePoses<float>(model,
+                               robot,
+                               column(Field::kPose),
+                               column(Field::kVelocity),
+                               {kOutputMembers - 1 - member, kOutputMembers},
+                               work);
   __syncthreads();
-  const cuda_outputs::JacobianColumns<float> out = {column(Field::kComJacobian),
-                                                    column(Field::kFrameJacobian),
-                                                    column(Field::kStanceJacobian),
-                                                    wanted != KinematicsLevel::kFrames};
+  const cuda_team::JacobianColumns<float> out = {column(Field::kComJacobian),
+                                                 column(Field::kFrameJacobian),
+                                                 column(Field::kStanceJacobian),
+                                                 wanted != KinematicsLevel::kFrames};
   // the first warp sums up masses while the others write the frames' columns
   if (member == 0) {
-    cuda_outputs::CentreOfMass<float>(model, robot, column(Field::kCom), work);
+    cuda_team::CentreOfMass<float>(model, robot, column(Field::kCom), work);
   } else if (member >= kApart) {
-    const cuda_outputs::Share share = {member - kApart, kOutputMembers - kApart};
-    cuda_outputs::Jacobians<float>(model, chains, 1, 1 + model.num_frames, out, share, work);
+    const cuda_team::Share share = {member - kApart, kOutputMembers - kApart};
+    cuda_team::Jacobians<float>(model, chains, 1, 1 + model.num_frames, out, share, work);
   }
   __syncthreads();
-  cuda_outputs::Jacobians<float>(model, chains, 0, 1, out, {member, kOutputMembers}, work);
+  cuda_team::Jacobians<float>(model, chains, 0, 1, out, {member, kOutputMembers}, work);
   if (wanted != KinematicsLevel::kAll || model.num_feet < 2) return;
   __syncthreads();
   if (member == 0) {
-    cuda_outputs::ClosingRows<float>(model, column(Field::kClosingJacobian), work);
+    cuda_team::ClosingRows<float>(model, column(Field::kClosingJacobian), work);
   }
   __syncthreads();
-  cuda_outputs::ProjectRows<float>(
+  cuda_team::ProjectRows<float>(
       model, out.stance, column(Field::kDoubleStanceJacobian), member, kOutputMembers, work);
 }
 
-AdvancePointer AdvanceOf(const CudaLaunch& l) {
-  switch (l.robots_per_warp) {
-    case 8:
-      return Advance8(l.size);
-    case 16:
-      return Advance16(l.size);
-    default:
-      return Advance32(l.size);
-  }
+using Advance = void (*)(KernelArgs, TeamPlan, ModelParameter);
+Advance AdvanceOf(const CudaLaunch& l) {
+  return l.small ? AdvanceKernel<kSmallLinks, kSmallContacts, true>
+                 : AdvanceKernel<kMaxLinks, kMaxContacts, false>;
 }
 using Outputs =
-    void (*)(KernelArgs, TeamPlan, cuda_outputs::Chains, KinematicsLevel, int, ModelParameter);
+    void (*)(KernelArgs, TeamPlan, cuda_team::Chains, KinematicsLevel, int, ModelParameter);
 Outputs OutputsOf(const CudaLaunch& l) {
-  return l.size == WorkSize::kLarge ? OutputsKernel<kMaxLinks, false>
-                                    : OutputsKernel<kMiddleLinks, true>;
+  return l.small ? OutputsKernel<kSmallOutputLinks, true> : OutputsKernel<kMaxLinks, false>;
 }
 
 // all of a model but its contacts is in every launch
@@ -125,15 +171,15 @@ const StepModel<float>& HostModel(const CudaLaunch& l) {
 }
 
 int OutputWords(const CudaLaunch& l) {
-  return l.size == WorkSize::kLarge ? OutputWords<kMaxLinks>(HostModel(l))
-                                    : OutputWords<kMiddleLinks>(HostModel(l));
+  return l.small ? OutputWords<kSmallOutputLinks>(HostModel(l))
+                 : OutputWords<kMaxLinks>(HostModel(l));
 }
 int OutputBytes(const CudaLaunch& l) {
   return OutputWords(l) * kOutputRobots * static_cast<int>(sizeof(float));
 }
 
 int SharedBytes(const CudaLaunch& l) {
-  return (kTeamPlanFloats + l.plan.memory * l.robots_per_warp) * static_cast<int>(sizeof(float));
+  return (kTeamPlanFloats + l.plan.memory * kLanes) * static_cast<int>(sizeof(float));
 }
 
 }  // namespace
@@ -149,10 +195,9 @@ cudaError_t PrepareKernels(CudaLaunch* launch, int device) {
   }
   if (status != cudaSuccess) return status;
   // The workspaces live on what the L1 cache keeps of them, so shared memory gets no more than the
-  // blocks that run at once need: registers allow eight warps.
-  const int warps = launch->plan.size * launch->robots_per_warp / 32;  // of a block
-  const int blocks = launch->args.stride / launch->robots_per_warp;
-  const int at_once = std::clamp((blocks + processors - 1) / processors, 1, 8 / warps);
+  // blocks that run at once need: registers allow two.
+  const int blocks = launch->args.stride / kRobotsPerBlock;
+  const int at_once = std::clamp((blocks + processors - 1) / processors, 1, 2);
   launch->carveout = (100 * at_once * (SharedBytes(*launch) + reserved) + shared - 1) / shared;
   status = cudaFuncSetAttribute(
       AdvanceOf(*launch), cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes(*launch));
@@ -166,8 +211,8 @@ cudaError_t LaunchAdvance(const CudaLaunch& l, cudaStream_t stream) {
   carveout.id = cudaLaunchAttributePreferredSharedMemoryCarveout;
   carveout.val.sharedMemCarveout = static_cast<unsigned>(l.carveout);
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(l.args.stride / l.robots_per_warp);
-  config.blockDim = dim3(32, l.plan.size * l.robots_per_warp / 32);
+  config.gridDim = dim3(l.args.stride / kRobotsPerBlock);
+  config.blockDim = dim3(kLanes, l.plan.size);
   config.dynamicSmemBytes = SharedBytes(l);
   config.stream = stream;
   config.attrs = &carveout;
@@ -178,7 +223,7 @@ cudaError_t LaunchAdvance(const CudaLaunch& l, cudaStream_t stream) {
 cudaError_t LaunchOutputs(const CudaLaunch& l, KinematicsLevel wanted, cudaStream_t stream) {
   OutputsOf(
       l)<<<l.args.stride / kOutputRobots, kOutputMembers * kOutputRobots, OutputBytes(l), stream>>>(
-      l.args, l.plan, cuda_outputs::ChainsOf(HostModel(l)), wanted, OutputWords(l), l.model);
+      l.args, l.plan, cuda_team::ChainsOf(HostModel(l)), wanted, OutputWords(l), l.model);
   return cudaGetLastError();
 }
 

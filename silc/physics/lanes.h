@@ -52,14 +52,10 @@ SILC_HD float Abs(float a) { return a < 0 ? -a : a; }
 SILC_HD double Sqrt(double a) { return std::sqrt(a); }
 SILC_HD float Sqrt(float a) { return sqrtf(a); }
 #if defined(__CUDA_ARCH__) && defined(SILC_CUDA_VOTES)
-// SILC_CUDA_VOTES (8, 16 or 32) neighbouring threads of a warp are the lanes of a vector: they take
-// every branch together, so that their accesses stay side by side. threadIdx.x is the place in the
-// warp.
-SILC_HD unsigned Voters() {
-  return (0xffffffffu >> (32 - SILC_CUDA_VOTES)) << (threadIdx.x & (32 - SILC_CUDA_VOTES));
-}
-SILC_HD bool All(bool m) { return __all_sync(Voters(), m); }
-SILC_HD bool Any(bool m) { return __any_sync(Voters(), m); }
+// the 32 threads of a warp are the lanes of a vector: they take every branch together, so that
+// their accesses stay side by side
+SILC_HD bool All(bool m) { return __all_sync(0xffffffffu, m); }
+SILC_HD bool Any(bool m) { return __any_sync(0xffffffffu, m); }
 #else
 SILC_HD bool All(bool m) { return m; }
 SILC_HD bool Any(bool m) { return m; }

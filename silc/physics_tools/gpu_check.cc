@@ -134,16 +134,11 @@ bool Compare(const char* what,
   return ok;
 }
 
-int robots_per_warp = 32;  // of the batches that follow
-CudaBatchOptions Cuda(cudaStream_t stream = nullptr) {
-  return {.stream = stream, .robots_per_warp = robots_per_warp};
-}
-
 /// One step from random states against the CPU.
 bool CheckStep(const mjModel& m, mjData* d, int robots) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   CpuBatch cpu(model, robots);
-  CudaBatch cuda(model, robots, Cuda());
+  CudaBatch cuda(model, robots);
   const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
   Equip(&cpu, crowd);
   Equip(&cuda, crowd);
@@ -172,8 +167,8 @@ bool CheckStep(const mjModel& m, mjData* d, int robots) {
 bool CheckIndependence(const mjModel& m, mjData* d, int robots) {
   const BatchModel model = CompileBatchModel(m, Outputs());
   const Crowd crowd = MakeCrowd(m, d, physics_test::kStateKinds, robots);
-  CudaBatch clean(model, robots, Cuda()), sick(model, robots, Cuda());
-  CudaBatch turned(model, robots + 7, Cuda());
+  CudaBatch clean(model, robots), sick(model, robots);
+  CudaBatch turned(model, robots + 7);
   std::vector<int> reversed = Range(robots);
   std::reverse(reversed.begin(), reversed.end());
   Equip(&clean, crowd);
@@ -214,8 +209,8 @@ bool CheckGraph(const mjModel& m, mjData* d, int robots) {
   CudaCheck(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   bool same = true;
   {
-    CudaBatch direct(model, robots, Cuda());
-    CudaBatch captured(model, robots, Cuda(stream));
+    CudaBatch direct(model, robots);
+    CudaBatch captured(model, robots, {.stream = stream});
     Equip(&direct, crowd);
     Equip(&captured, crowd);
     cudaGraph_t graph;
@@ -245,7 +240,7 @@ bool CheckGraph(const mjModel& m, mjData* d, int robots) {
 void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction) {
   for (const int robots : {4096, 16384, 65536}) {
     const double begin = Seconds();
-    CudaBatch batch(model, robots, Cuda());
+    CudaBatch batch(model, robots);
     const double made = Seconds();
     batch.Advance(4);
     batch.Synchronize();
@@ -276,15 +271,13 @@ void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction)
     const auto faults = std::count_if(fault.begin(), fault.end(), [](float f) { return f != 0; });
     std::printf(
         "{\"name\":\"physics.steps_per_s\",\"value\":%.4g,\"unit\":\"1/s\",\"backend\":\"cuda\","
-        "\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,\"per_warp\":%d,"
-        "\"faults\":%ld,"
+        "\"model\":\"g1\",\"envs\":%d,\"substeps\":4,\"friction_loss\":%g,\"faults\":%ld,"
         "\"mean_height\":%.4f,\"construct_s\":%.3f,\"first_step_s\":%.3f,\"frames_per_s\":%.4g,"
         "\"stance_per_s\":"
         "%.4g,\"outputs_per_s\":%.4g,\"device_gib\":%.2f}\n",
         rate,
         robots,
         friction,
-        robots_per_warp,
         static_cast<long>(faults),
         height / robots,
         made - begin,
@@ -299,7 +292,7 @@ void Bench(const BatchModel& model, const Crowd& crowd, int nq, double friction)
 
 /// A few launches, for a profiler.
 void Spin(const mjModel& m, mjData* d, int robots) {
-  CudaBatch batch(CompileBatchModel(m, Outputs()), robots, Cuda());
+  CudaBatch batch(CompileBatchModel(m, Outputs()), robots);
   Equip(&batch, MakeCrowd(m, d, -1, robots));
   for (int t = 0; t < 10; ++t) batch.Advance(4);
   batch.Synchronize();
@@ -313,7 +306,6 @@ int Main(int argc, char** argv) {
     if (i + 1 >= argc) continue;
     if (std::strcmp(argv[i], "--robots") == 0) robots = std::atoi(argv[++i]);
     if (std::strcmp(argv[i], "--spin") == 0) spin = std::atoi(argv[++i]);
-    if (std::strcmp(argv[i], "--per-warp") == 0) robots_per_warp = std::atoi(argv[++i]);
   }
   if (!CudaAvailable()) {
     std::printf("no GPU\n");
@@ -329,15 +321,12 @@ int Main(int argc, char** argv) {
   bool ok = true;
   for (const double friction : {0.0, 0.3}) {
     for (int i = 6; i < m->nv; ++i) m->dof_frictionloss[i] = friction;
-    for (const int side_by_side : {32, 16, 8}) {
-      robots_per_warp = side_by_side;
-      std::printf("# g1, friction loss %g, %d robots per warp\n", friction, robots_per_warp);
-      ok &= CheckStep(*m, d.get(), robots);
-      ok &= CheckIndependence(*m, d.get(), robots);
-      ok &= CheckGraph(*m, d.get(), robots);
-      if (bench) {
-        Bench(CompileBatchModel(*m, Outputs()), MakeCrowd(*m, d.get(), -1, 65536), m->nq, friction);
-      }
+    std::printf("# g1, friction loss %g\n", friction);
+    ok &= CheckStep(*m, d.get(), robots);
+    ok &= CheckIndependence(*m, d.get(), robots);
+    ok &= CheckGraph(*m, d.get(), robots);
+    if (bench) {
+      Bench(CompileBatchModel(*m, Outputs()), MakeCrowd(*m, d.get(), -1, 65536), m->nq, friction);
     }
   }
   return ok ? 0 : 1;
