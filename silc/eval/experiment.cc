@@ -203,6 +203,8 @@ const std::vector<Experiment>& Experiments() {
   const metric::HandImpactMetrics& hand_impact = metric::HandImpact();
   const metric::FoamStepMetrics& foam_step = metric::FoamStep();
   const metric::FrequencyMetrics& frequency = metric::Frequency();
+  const metric::ComLoadMetrics& com_load = metric::ComLoad();
+  const metric::PunchMetrics& punch = metric::Punch();
   static const std::vector<Experiment> experiments = {
       {.name = com_impulse.experiment(),
        .what = "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
@@ -219,7 +221,7 @@ const std::vector<Experiment>& Experiments() {
        .what = "standing, −40 N on the left hand, and ramps along three axes: stiffness against "
                "its spec",
        .paper = "Fig. left_hand",
-       .episodes = 3,
+       .episodes = 12,
        .unit = "trials",
        .metrics = hand_load,
        .headline = {hand_load.survival,
@@ -308,6 +310,35 @@ const std::vector<Experiment>& Experiments() {
                     frequency.hand_z.at_1hz.stiffness,
                     frequency.hand_z.at_3hz.damping},
        .run = RunFrequency},
+      {.name = com_load.experiment(),
+       .what = "standing, ±5, ±10 and ±20 N at the centre of mass: what is felt, against K_s with "
+               "gravity and the spec",
+       .paper = "",
+       .episodes = 6,
+       .unit = "trials",
+       .metrics = com_load,
+       .headline = {com_load.survival,
+                    com_load.measured.x,
+                    com_load.measured.y,
+                    com_load.measured_over_model.x,
+                    com_load.measured_over_model.y,
+                    com_load.sway},
+       .run = RunComLoad},
+      {.name = punch.experiment(),
+       .what = "150 to 900 N at the pelvis for 0.08 s from 8 sides, standing and walking: how many "
+               "fall",
+       .paper = "",
+       .episodes = 2,
+       .unit = "starts",
+       .metrics = punch,
+       .headline = {punch.survival,
+                    punch.standing[1],
+                    punch.standing[3],
+                    punch.standing[5],
+                    punch.walking[1],
+                    punch.walking[3],
+                    punch.walking[5]},
+       .run = RunPunch},
   };
   return experiments;
 }

@@ -67,6 +67,17 @@ FrequencyMetrics::Point FrequencyMetrics::DeclarePoint(const std::string& name,
       at(10)};
 }
 
+std::vector<MetricHandle> PunchMetrics::DeclareForces(const std::string& doing) {
+  std::vector<MetricHandle> handles;
+  for (const double force : kForces) {
+    handles.push_back(Declare(fmt::format("{}_{:g}n", doing, force),
+                              fmt::format("fallen {}, {:g} N", doing, force),
+                              "%",
+                              Better::kLower));
+  }
+  return handles;
+}
+
 const ComImpulseMetrics& ComImpulse() {
   static const ComImpulseMetrics metrics;
   return metrics;
@@ -99,6 +110,16 @@ const HandImpactMetrics& HandImpact() {
 
 const FoamStepMetrics& FoamStep() {
   static const FoamStepMetrics metrics;
+  return metrics;
+}
+
+const ComLoadMetrics& ComLoad() {
+  static const ComLoadMetrics metrics;
+  return metrics;
+}
+
+const PunchMetrics& Punch() {
+  static const PunchMetrics metrics;
   return metrics;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "silc/eval/metric_table.h"
 
@@ -180,5 +182,37 @@ struct FrequencyMetrics : MetricTable {
   Point DeclarePoint(const std::string& name, const std::string& label);
 };
 const FrequencyMetrics& Frequency();
+
+/// `com-load`: what a person feels who pushes the standing robot at its centre of mass.
+struct ComLoadMetrics : MetricTable {
+  ComLoadMetrics() : MetricTable("com-load") {}
+  AxisMetrics measured_5n = DeclareAxes("measured_5n", "measured ±5 N", "N/m", Better::kNeither);
+  AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
+  AxisMetrics measured_20n = DeclareAxes("measured_20n", "measured ±20 N", "N/m", Better::kNeither);
+  AxisMetrics static_gravity =
+      DeclareAxes("static_gravity", "K_s with gravity", "N/m", Better::kNeither);
+  AxisMetrics measured_over_model =
+      DeclareAxes("measured_over_model", "measured/K_s with gravity", "", Better::kNeither);
+  // where the budget has a centre of mass
+  AxisMetrics spec = DeclareAxes("spec", "specified", "N/m", Better::kNeither);
+  AxisMetrics measured_over_spec =
+      DeclareAxes("measured_over_spec", "measured/specified", "", Better::kNeither);
+  MetricHandle sway = Declare("sway", "sway of the unpushed robot", "m", Better::kLower);
+  MetricHandle action_loop_radius =
+      Declare("action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
+};
+const ComLoadMetrics& ComLoad();
+
+/// `punch`: share of pushes after which the robot fell, by force.
+struct PunchMetrics : MetricTable {
+  PunchMetrics() : MetricTable("punch") {}
+  static constexpr std::array<double, 6> kForces = {150, 300, 450, 600, 750, 900};  // [N]
+  std::vector<MetricHandle> standing = DeclareForces("standing");
+  std::vector<MetricHandle> walking = DeclareForces("walking");
+
+ private:
+  std::vector<MetricHandle> DeclareForces(const std::string& doing);
+};
+const PunchMetrics& Punch();
 
 }  // namespace silc::metric

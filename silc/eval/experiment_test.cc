@@ -13,6 +13,7 @@
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 #include "silc/lqr/stand_policy.h"
+#include "silc/observe/shake.h"
 
 namespace silc {
 namespace {
@@ -42,6 +43,7 @@ ExperimentResult Sample() {
   r.policy_hash = "00ff";
   r.layout = "g1_loco";
   r.robot = "g1";
+  r.gains = "mjlab";
   r.mode = "compliance";
   r.budget = ReadBudget("soft-hand,com=1/2/3.25,torque=held").spec;
   r.seeds = {1, 18446744073709551615ull};
@@ -170,7 +172,8 @@ TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
   const Policy falls(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
                      stand.layout,
                      {robot.spec().joints, robot.spec().StandingPose().q});
-  for (const char* name : {"com-impulse", "hand-load", "hand-impact", "foam-step", "frequency"}) {
+  for (const char* name :
+       {"com-impulse", "hand-load", "hand-impact", "foam-step", "frequency", "com-load", "punch"}) {
     const ExperimentResult r = FindExperiment(name).run(falls, Options(1), {});
     EXPECT_EQ(r.trials, 1) << name;
     EXPECT_EQ(r.falls, 1) << name;
@@ -201,6 +204,71 @@ TEST(HandLoad, RampsAndModelAgree) {
   }
   EXPECT_EQ(r.falls, 1);
   EXPECT_TRUE(std::isnan(r.Value(declared.step_stiffness_z)));
+}
+
+// The same at the centre of mass, where a person pushes.
+TEST(ComLoad, WhatIsFeltIsTheModelWithGravity) {
+  ExperimentOptions options = Options(1);
+  options.budget = ReadBudget("compliance,com=100/100/20000");
+  const ExperimentResult r = RunComLoad(Stand(), options, {});
+  const metric::ComLoadMetrics& declared = metric::ComLoad();
+  EXPECT_EQ(r.falls, 0);
+  for (int axis = 0; axis < 2; ++axis) {
+    const double felt = r.Value(declared.measured_5n[axis]);
+    EXPECT_NEAR(felt, r.Value(declared.static_gravity[axis]), 0.1 * std::abs(felt)) << axis;
+    EXPECT_NEAR(
+        r.Value(declared.measured_over_spec[axis]), r.Value(declared.measured[axis]) / 100, 1e-9);
+  }
+}
+
+// Harder pushes fell more robots, a push is an impulse, and one start has eight sides.
+TEST(Punch, CountsPushesBySideAndForce) {
+  const ExperimentResult r = RunPunch(Stand(), Options(1), {});
+  const metric::PunchMetrics& declared = metric::Punch();
+  double before = 0;
+  for (const MetricHandle what : declared.standing) {
+    const Metric* share = r.Find(what);
+    ASSERT_NE(share, nullptr);
+    EXPECT_EQ(share->n, 8);
+    EXPECT_GE(share->value, before) << what->name;
+    before = share->value;
+    EXPECT_EQ(std::remainder(share->value, 12.5), 0);  // of eight
+    EXPECT_LE(share->low, share->value);
+    EXPECT_GE(share->high, share->value);
+  }
+  // 900 N for 0.08 s are 2.2 m/s of 33 kg: no robot without steps stands that
+  EXPECT_EQ(before, 100);
+}
+
+// A hand that is never at rest has no stiffness, and the result says why instead of a number.
+TEST(RestingStiffness, ThereIsNoneWhereTheRobotStepsOrSways) {
+  ShakeResult shake;
+  ShakeLevel level;
+  level.force = 10;
+  level.plus = 0.02 * Eigen::Matrix3d::Identity();
+  level.minus = -level.plus;
+  level.end = {};
+  level.sway.setConstant(0.001);
+  shake.levels = {level};
+  shake.sway_W.setConstant(0.001);
+  EXPECT_NEAR(RestingStiffness(shake, 0, 1), 500, 1e-9);
+  EXPECT_TRUE(std::isnan(RestingStiffness(shake, 1, 1)));
+  ShakeResult other = shake;
+  other.sway_W[1] = 0.021;
+  EXPECT_TRUE(std::isnan(RestingStiffness(other, 0, 1)));
+  EXPECT_FALSE(std::isnan(RestingStiffness(other, 0, 0)));
+  other = shake;
+  other.levels[0].sway[1] = 0.021;
+  EXPECT_TRUE(std::isnan(RestingStiffness(other, 0, 1)));
+  other = shake;
+  other.levels[0].stepped[1] = true;
+  EXPECT_TRUE(std::isnan(RestingStiffness(other, 0, 1)));
+  other = shake;
+  other.mode_changes = 1;
+  EXPECT_TRUE(std::isnan(RestingStiffness(other, 0, 1)));
+  other = shake;
+  other.levels[0].minus(1, 1) = NAN;  // it fell
+  EXPECT_TRUE(std::isnan(RestingStiffness(other, 0, 1)));
 }
 
 // (S4) with the joints' inertia against a shaker in MuJoCo, at the hand and the centre of mass.

@@ -16,5 +16,7 @@ ExperimentResult RunStand(const Policy&, const ExperimentOptions&, const Progres
 ExperimentResult RunHandImpact(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunFoamStep(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunFrequency(const Policy&, const ExperimentOptions&, const Progress&);
+ExperimentResult RunComLoad(const Policy&, const ExperimentOptions&, const Progress&);
+ExperimentResult RunPunch(const Policy&, const ExperimentOptions&, const Progress&);
 
 }  // namespace silc

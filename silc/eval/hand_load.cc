@@ -27,6 +27,7 @@ struct Trial {
   double stiffness = kNan;  // [N/m] of the step in z
   double response = kNan;   // [s] to 90 % of the final displacement
   double sway = kNan;       // [m] P95−P5 over the window: how far it is from resting
+  bool stepped = false;     // a contact changed while the load was on
   std::vector<double> time, z;
   ShakeResult shake;
 };
@@ -38,8 +39,12 @@ void Step(const ClosedLoop& settled,
   ClosedLoop loaded(settled), twin(settled);
   loaded.SetPush({Push::Point::kLeftHand, {0, 0, kLoad}});
   const double start = loaded.time();
+  ContactModeTracker tracker = MakeContactTracker(settled.robot());
   trial->end = RunFor(&loaded, kHold, [&] {
     if (watch) watch(loaded.robot(), *loaded.data());
+    const ContactMode before = tracker.mode();
+    loaded.TrackContacts(&tracker);
+    trial->stepped = trial->stepped || tracker.mode() != before;
     if (twin.Step() != LoopStatus::kRunning) return;
     trial->time.push_back(loaded.time() - start);
     trial->z.push_back(loaded.HandPosition(kLeft).z() - twin.HandPosition(kLeft).z());
@@ -55,8 +60,9 @@ void Step(const ClosedLoop& settled,
   for (std::size_t k = trial->z.size() - window; k < trial->z.size(); ++k) {
     mean += trial->z[k] / double(window);
   }
-  trial->stiffness = kLoad / mean;
   trial->sway = PeakToPeak(std::span<const double>(trial->z).last(window));
+  // a robot that steps, or moves about by more than it gave way, has no static stiffness
+  if (!trial->stepped && trial->sway <= std::abs(mean)) trial->stiffness = kLoad / mean;
   for (std::size_t k = 0; k < trial->z.size(); ++k) {
     if (trial->z[k] / mean < 0.9) continue;
     trial->response = trial->time[k];
@@ -127,13 +133,23 @@ ExperimentResult RunHandLoad(const Policy& policy,
   ExperimentResult result;
   const std::vector<LoopStatus> ends = EndsOf(trials);
   const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  int restless = 0;
-  for (const Trial& t : trials) restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
+  int restless = 0, refused = 0;
+  for (const Trial& t : trials) {
+    restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
+    refused += t.end == LoopStatus::kRunning && std::isnan(t.stiffness);
+  }
   const int which = FirstLasting(ends);
   const Trial& shown = trials[which];
   result.metrics = {StiffnessMetric(declared.step_stiffness_z, samples(&Trial::stiffness)),
                     MeanMetric(declared.step_response_time, samples(&Trial::response)),
                     MeanMetric(declared.step_sway, samples(&Trial::sway))};
+  if (refused > 0) {
+    result.notes.push_back(
+        fmt::format("in {} of {} trials the robot stepped under the load, or its hand moved about "
+                    "by more than it gave way: no static stiffness, left out",
+                    refused,
+                    trials.size()));
+  }
   if (restless > 0) {
     result.notes.push_back(
         fmt::format("in {} of {} trials the loaded hand goes on moving by more than a fifth of its "
@@ -142,14 +158,11 @@ ExperimentResult RunHandLoad(const Policy& policy,
                     trials.size()));
   }
 
-  int fell_pushed = 0, pushes = 0;
+  int fell_pushed = 0, pushes = 0, unsettled = 0;
   for (int axis = 0; axis < 3; ++axis) {
     const auto measured = [&](std::size_t level) {
       std::vector<double> values;
-      for (const Trial& t : trials) {
-        const bool there = level < t.shake.levels.size();
-        values.push_back(there ? t.shake.levels[level].OneAxis()[axis] : kNan);
-      }
+      for (const Trial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
       return values;
     };
     const auto predicted = [&](std::size_t model) {
@@ -178,11 +191,15 @@ ExperimentResult RunHandLoad(const Policy& policy,
       add(declared.measured_over_spec, ratio);
     }
     for (const Trial& t : trials) {
-      for (const ShakeLevel& level : t.shake.levels) {
-        for (const LoopStatus end : level.end[axis]) {
+      for (std::size_t l = 0; l < t.shake.levels.size(); ++l) {
+        const auto& ends_of = t.shake.levels[l].end[axis];
+        for (const LoopStatus end : ends_of) {
           ++pushes;
           fell_pushed += end != LoopStatus::kRunning;
         }
+        const bool lasted =
+            ends_of[0] == LoopStatus::kRunning && ends_of[1] == LoopStatus::kRunning;
+        unsettled += lasted && std::isnan(RestingStiffness(t.shake, l, axis));
       }
     }
     if (shown.shake.levels.empty()) continue;
@@ -212,6 +229,13 @@ ExperimentResult RunHandLoad(const Policy& policy,
         fell_pushed,
         pushes));
   }
+  if (unsettled > 0) {
+    result.notes.push_back(fmt::format(
+        "{} of {} pairs of ramped pushes are left out: the robot stepped, or the hand swayed by "
+        "more than it was displaced",
+        unsettled,
+        pushes / 2));
+  }
   // statuses of the predictions, once each
   for (const ShakePrediction& p : shown.shake.predictions) {
     if (p.status != StiffnessStatus::kOk) {
@@ -224,6 +248,8 @@ ExperimentResult RunHandLoad(const Policy& policy,
   }
   result.settings = {
       {"load", fmt::format("{:g} N along z at the left hand", kLoad)},
+      {"settling", "4 to 5 s standing before the load or a ramp, drawn per trial"},
+      {"load held", fmt::format("{:g} s, last {:g} s averaged", kHold, kWindow)},
       {"ramps", "±2, ±10, ±20, ±40 N along x, y, z; 1.5 s up, 3 s held, last 1 s averaged"},
       {"trials per seed", std::to_string(options.episodes)}};
   Curve curve{

@@ -36,7 +36,7 @@ const char* Describe(LoopStatus status) {
 Servo ServoFor(const RobotModel& robot, const Policy& policy, const std::string& gains_name) {
   Servo servo;
   const bool from_policy = gains_name.empty() && policy.kp().size() > 0;
-  const GainSet& gains = robot.spec().Gains(gains_name);
+  const GainSet gains = FindGains(robot.spec(), gains_name);
   servo.kp = gains.kp;
   servo.kd = gains.kd;
   for (int i = 0; from_policy && i < robot.num_joints(); ++i) {

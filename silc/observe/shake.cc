@@ -47,7 +47,7 @@ Vector3d PointPosition(const ClosedLoop& loop, Push::Point point) {
 struct Hold {
   LoopStatus end = LoopStatus::kRunning;
   Vector3d mean = Vector3d::Constant(kNan);  // [m] of the point over the window
-  double sway = 0;                           // [m]
+  Vector3d sway = Vector3d::Constant(kNan);  // [m] along each axis
   int mode_changes = 0;
 };
 
@@ -79,7 +79,7 @@ Hold PushAndHold(ClosedLoop loop,
     }
   }
   result.mean = sum / window;
-  result.sway = (high - low).maxCoeff();
+  result.sway = high - low;
   return result;
 }
 
@@ -153,6 +153,15 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
 
 }  // namespace
 
+double RestingStiffness(const ShakeResult& result, std::size_t level, int axis) {
+  if (level >= result.levels.size()) return kNan;
+  const ShakeLevel& l = result.levels[level];
+  if (result.mode_changes > 0 || l.stepped[axis]) return kNan;
+  const double moved = std::abs(l.plus(axis, axis) - l.minus(axis, axis)) / 2;
+  const bool rests = std::max(result.sway_W[axis], l.sway[axis]) <= moved;
+  return rests ? l.OneAxis()[axis] : kNan;  // NaN too where one of the two fell
+}
+
 Vector3d ShakeLevel::OneAxis() const { return Compliance().diagonal().cwiseInverse(); }
 
 ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Progress& progress) {
@@ -178,7 +187,8 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
   };
   const Hold still = PushAndHold(loop, tracker, Vector3d::Zero(), options);
   result.settled = still.end;
-  result.sway = still.sway;
+  result.sway = still.end == LoopStatus::kRunning ? still.sway.maxCoeff() : 0;
+  result.sway_W = still.sway;
   result.mode_changes = still.mode_changes;
   result.watched = options.ramp + options.hold;
   const mjModel* model = loop.robot().model();
@@ -191,12 +201,15 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
   for (const double force : options.forces) {
     ShakeLevel level;
     level.force = force;
+    level.sway.setZero();
     for (int axis = 0; axis < 3; ++axis) {
       for (const int sign : {0, 1}) {
         const Vector3d f_W = (sign == 0 ? force : -force) * Vector3d::Unit(axis);
         const Hold pushed = PushAndHold(loop, tracker, f_W, options);
         (sign == 0 ? level.plus : level.minus).col(axis) = pushed.mean - still.mean;
         level.end[axis][sign] = pushed.end;
+        level.stepped[axis] = level.stepped[axis] || pushed.mode_changes > 0;
+        level.sway[axis] = std::max(level.sway[axis], pushed.sway[axis]);
         report();
       }
     }

@@ -28,6 +28,8 @@ struct ShakeLevel {
   /// Column k: displacement in W [m] for +force and −force along axis k. NaN when the robot fell.
   Eigen::Matrix3d plus, minus;
   std::array<std::array<LoopStatus, 2>, 3> end;  // [axis][+, −]
+  std::array<bool, 3> stepped{};                 // [axis] a contact changed under one of the two
+  Eigen::Vector3d sway;  // [m] along the axis of push: the larger movement of both windows
 
   /// δx per N from the difference of both signs, which drops the even part of the response. [m/N]
   Eigen::Matrix3d Compliance() const { return (plus - minus) / (2 * force); }
@@ -46,8 +48,9 @@ struct ShakeResult {
   std::string point;  // "left hand"
   LoopStatus settled = LoopStatus::kRunning;
   ContactMode mode = ContactMode::kDoubleSupport;
-  ActionLoopRadius loop;     // of the policy at the settled moment
-  double sway = 0;           // [m] largest movement of the point in the unpushed twin's window
+  ActionLoopRadius loop;  // of the policy at the settled moment
+  double sway = 0;        // [m] largest movement of the point in the unpushed twin's window
+  Eigen::Vector3d sway_W = Eigen::Vector3d::Zero();  // [m] the same, along each axis
   int mode_changes = 0;      // of contacts while the unpushed twin was watched: it steps
   double watched = 0;        // [s] that long
   double friction_loss = 0;  // [N·m] the largest of the model's joints
@@ -61,5 +64,9 @@ struct ShakeResult {
 ShakeResult Shake(const ClosedLoop& start,
                   const ShakeOptions& options,
                   const Progress& progress = {});
+
+/// [N/m] 1/C_ii of one level along one axis, or NaN where the robot has no static stiffness: it
+/// fell or stepped, or it sways along that axis, pushed or not, by more than the push displaces it.
+double RestingStiffness(const ShakeResult& result, std::size_t level, int axis);
 
 }  // namespace silc
