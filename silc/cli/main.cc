@@ -27,6 +27,7 @@ int Run(int argc, char** argv) {
   silc::AddEval(&app);
   silc::AddReport(&app);
   silc::AddExport(&app);
+  silc::AddGains(&app);
   silc::AddMotion(&app);
 #ifdef SILC_HAS_TRAINER
   silc::AddTrain(&app);

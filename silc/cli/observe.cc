@@ -205,7 +205,9 @@ void AddObserve(CLI::App* app) {
                  "is part of the budget: --mode compliance,condition=two-sided (or one-sided), or "
                  "`condition: …` in its file");
   verb->add_option(
-      "--gains", args->gains, "gain set of the robot.yaml [the policy's own, else the default]");
+      "--gains",
+      args->gains,
+      "gain set of the robot.yaml, or a gain file [the policy's own, else the default]");
   verb->add_option(
       "--pose", args->pose, "observe one pose, standing still: stand, or a pose of the robot.yaml");
   CLI::Option* rollout =

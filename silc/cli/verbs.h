@@ -14,6 +14,7 @@ void AddSim(CLI::App* app);
 void AddEval(CLI::App* app);
 void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
+void AddGains(CLI::App* app);
 // where LibTorch is
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);

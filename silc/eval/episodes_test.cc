@@ -8,6 +8,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/test_paths.h"
+#include "silc/observe/closed_loop.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/robot/robot_model.h"
@@ -83,14 +84,21 @@ TEST(Episodes, TheSameSeedGivesTheSameEpisodesAtAnyThreadCount) {
   }
 }
 
-// Targets of any policy can be put to the task's servo; a servo of other gains is another robot.
-TEST(Episodes, APolicyWithOtherGainsIsRefusedWithTheJoint) {
-  try {
-    RunEpisodes(Silent(150), Options());
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("left_knee_joint"), std::string::npos) << error.what();
-  }
+// A policy is judged under the gains it was trained with: as above M = Kp = K, but with the
+// policy's own Kp, and the physics has them too.
+TEST(Episodes, APolicyRunsUnderItsOwnGains) {
+  EpisodeOptions options = Options();
+  options.budget.com = Eigen::Vector3d(1e6, 1e6, 1e6);  // no bound that matters
+  options.budget.null_stiffness = 200;                  // of W = I: the falcon knees' kp
+  const EpisodeReport stiff = RunEpisodes(Silent(), options),
+                      soft = RunEpisodes(Silent(100), options);
+  ASSERT_FALSE(soft.sigma.empty() || stiff.sigma.empty());
+  // another servo falls another way
+  EXPECT_NE(stiff.episodes[0].arm_error2, soft.episodes[0].arm_error2);
+  EXPECT_GT(stiff.sigma[0].worst, soft.sigma[0].worst);
+  const RobotModel robot = RobotModel::Load("g1");
+  EXPECT_EQ(GainsOf(robot, Silent()).name, "falcon");
+  EXPECT_EQ(GainsOf(robot, Silent(100)).name, "own");
 }
 
 // Jitter and power are of the walking part: a robot told to stand has none.

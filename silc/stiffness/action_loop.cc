@@ -20,6 +20,7 @@ constexpr double kMargin = 1e-9;
 constexpr int kForwardSteps = 20;     // f: powers of C on the random vector
 constexpr int kInverse = 8;           // p: dimensions the space grows by (I − C)⁻¹
 constexpr int kForward = 4;           // then by C; two at least, see Project()
+constexpr int kLongForward = 24;      // where that leaves it open
 constexpr double kTrust = 10;         // residuals a Ritz value keeps from the circle
 constexpr double kWatched = 0.9;      // Ritz values beyond this have to keep that distance
 constexpr double kInvariant = 1e-12;  // what is left of a column in an invariant space, relative
@@ -66,15 +67,11 @@ ActionLoop::ActionLoop(int nv, int frames) : nv_(nv) {
 void ActionLoop::Resize(int frames) {
   frames_ = frames;
   const int size = nv_ * frames;
-  const int steps = kInverse + kForward;
   blocks_.setZero(Padded(nv_), size);
   companion_.setZero(size, size);
-  krylov_.setZero(Padded(size), steps + 1);
-  inverse_.setZero(kInverse + 1, kInverse);
-  projected_.setZero(steps, steps);
+  short_space_.Resize(size, kForward);
+  long_space_.Resize(size, kLongForward);
   work_.setZero(Padded(size));
-  coefficients_.resize(steps);
-  ritz_vector_.resize(steps);
   random_.setZero(Padded(size));
   Rng rng(0x51c);  // any vector will do as long as it is the same one every time
   for (int k = 0; k < size; ++k) random_[k] = rng.Uniform(-1, 1);
@@ -82,8 +79,17 @@ void ActionLoop::Resize(int frames) {
   // run once on zeros: Eigen leaves the status of a solver that never ran uninitialised, and
   // copying that is undefined
   schur_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(size, size), false);
-  ritz_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps), false);
-  reduction_ = Eigen::HessenbergDecomposition<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
+}
+
+void ActionLoop::Space::Resize(int size, int forward) {
+  const int steps = kInverse + forward;
+  krylov.setZero(Padded(size), steps + 1);
+  inverse.setZero(kInverse + 1, kInverse);
+  projected.setZero(steps, steps);
+  coefficients.resize(steps);
+  ritz_vector.resize(steps);
+  ritz = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps), false);
+  reduction = Eigen::HessenbergDecomposition<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
 }
 
 // blocks_ = [A_0 A_1 …], A_i = J_a[i] + J_tau[i] Kp α. False when there is no loop at all.
@@ -159,32 +165,35 @@ void ActionLoop::ShiftInvert(const double* from, double* to) {
   }
 }
 
-// krylov_.col(0) = Cᶠ r, normalised
-void ActionLoop::FilterStart() {
-  auto start = krylov_.col(0);
+// space->krylov.col(0) = Cᶠ r, normalised
+void ActionLoop::FilterStart(Space* space) {
+  auto start = space->krylov.col(0);
   start = random_;
   for (int k = 0; k < kForwardSteps; ++k) {
-    Advance(start.data(), krylov_.col(1).data());
-    const double norm = krylov_.col(1).norm();
+    Advance(start.data(), space->krylov.col(1).data());
+    const double norm = space->krylov.col(1).norm();
     if (!(norm > 0)) break;  // nilpotent along this vector: the space will say so
-    start = krylov_.col(1) / norm;
+    start = space->krylov.col(1) / norm;
   }
 }
 
-// Makes krylov_.col(j + 1) orthogonal to those before it and a unit vector; the coefficients go to
-// `column`. False when nothing is left of it: the space is invariant.
-bool ActionLoop::Orthogonalise(int j, Eigen::Ref<Eigen::VectorXd> column, double* next) {
+// Makes space->krylov.col(j + 1) orthogonal to those before it and a unit vector; the coefficients
+// go to `column`. False when nothing is left of it: the space is invariant.
+bool ActionLoop::Orthogonalise(Space* space,
+                               int j,
+                               Eigen::Ref<Eigen::VectorXd> column,
+                               double* next) {
   const VectorKernel& kernel = BestVectorKernel();
-  const int rows = static_cast<int>(krylov_.rows());
-  auto v = krylov_.col(j + 1);
-  auto h = coefficients_.head(j + 1);
+  const int rows = static_cast<int>(space->krylov.rows());
+  auto v = space->krylov.col(j + 1);
+  auto h = space->coefficients.head(j + 1);
   column.setZero();
   // twice: next to a mode at the circle the columns are nearly parallel, and once leaves them so
   for (int pass = 0; pass < 2; ++pass) {
-    kernel.transposed_times(krylov_.data(), rows, j + 1, v.data(), h.data());
+    kernel.transposed_times(space->krylov.data(), rows, j + 1, v.data(), h.data());
     column.head(j + 1) += h;
     h = -h;
-    kernel.add_times(krylov_.data(), rows, j + 1, h.data(), v.data());
+    kernel.add_times(space->krylov.data(), rows, j + 1, h.data(), v.data());
   }
   *next = v.norm();
   if (!(*next > kInvariant * column.norm())) {
@@ -196,94 +205,95 @@ bool ActionLoop::Orthogonalise(int j, Eigen::Ref<Eigen::VectorXd> column, double
 }
 
 // A rational Krylov space: first (I − C)⁻¹ V_p = V_{p+1} K, p steps, then C v = V h for the columns
-// after. projected_ = F with
+// after. space->projected = F with
 //     C V = V F + next v eᵀ,   V orthonormal, e the last unit vector.
 // Columns of F from p on are the h. Those before follow from C = I − ((I − C)⁻¹)⁻¹:
 //     C V_{p+1} K = V_{p+1} (K − I),  so  F_p K_p = K − I − (column p of F) k_{p+1,p} e_pᵀ.
 // Returns the number of columns, fewer than there could be when they span an invariant space.
-int ActionLoop::Project(double* next) {
+int ActionLoop::Project(Space* space, double* next) {
   JointMatrix loop = -blocks_.topLeftCorner(nv_, nv_);
   for (int i = 1; i < frames_; ++i) loop -= blocks_.block(0, i * nv_, nv_, nv_);
   loop.diagonal().array() += 1;
   loop_.compute(loop);
 
-  const int most = static_cast<int>(projected_.cols());
-  projected_.setZero();
+  const int most = static_cast<int>(space->projected.cols());
+  space->projected.setZero();
   int p = 0;
   while (p < kInverse) {
-    ShiftInvert(krylov_.col(p).data(), krylov_.col(p + 1).data());
-    const bool more = Orthogonalise(p, inverse_.col(p), next);
-    inverse_(p + 1, p) = *next;
+    ShiftInvert(space->krylov.col(p).data(), space->krylov.col(p + 1).data());
+    const bool more = Orthogonalise(space, p, space->inverse.col(p), next);
+    space->inverse(p + 1, p) = *next;
     ++p;
     if (!more) break;
   }
   int used = p;
   if (*next > 0) {
     while (used < most) {
-      Advance(krylov_.col(used).data(), krylov_.col(used + 1).data());
-      const bool more = Orthogonalise(used, projected_.col(used), next);
-      if (used + 1 < most) projected_(used + 1, used) = *next;
+      Advance(space->krylov.col(used).data(), space->krylov.col(used + 1).data());
+      const bool more = Orthogonalise(space, used, space->projected.col(used), next);
+      if (used + 1 < most) space->projected(used + 1, used) = *next;
       ++used;
       if (!more) break;
     }
   }
   using Small = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse>;
   using Wide =
-      Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse + kForward>;
-  const Small K_T = inverse_.topLeftCorner(p, p).transpose();
+      Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse + kLongForward>;
+  const Small K_T = space->inverse.topLeftCorner(p, p).transpose();
   Wide R_T = Wide::Zero(p, used);
   R_T.leftCols(p) = K_T;
   R_T.diagonal().array() -= 1;
   if (used > p) {
-    R_T(p - 1, p) += inverse_(p, p - 1);
-    R_T.row(p - 1) -= inverse_(p, p - 1) * projected_.col(p).head(used).transpose();
+    R_T(p - 1, p) += space->inverse(p, p - 1);
+    R_T.row(p - 1) -= space->inverse(p, p - 1) * space->projected.col(p).head(used).transpose();
   }
   const Eigen::PartialPivLU<Small> factor(K_T);
   R_T = factor.solve(R_T);
-  projected_.block(0, 0, used, p) = R_T.transpose();
+  space->projected.block(0, 0, used, p) = R_T.transpose();
   return used;
 }
 
 // ‖C V y − θ V y‖/‖y‖ with y built up from its last entry so that all rows of (F − θ I) y = 0 but
 // the first hold, for an F of Hessenberg form; what is left is that row, and what leaves the space.
-double ActionLoop::RitzResidual(std::complex<double> theta, double next) {
-  const int last = static_cast<int>(projected_.cols()) - 1;
-  auto& y = ritz_vector_;
+double ActionLoop::RitzResidual(Space* space, std::complex<double> theta, double next) {
+  const int last = static_cast<int>(space->projected.cols()) - 1;
+  auto& y = space->ritz_vector;
   y[last] = 1;
   for (int k = last;; --k) {
     std::complex<double> sum = -theta * y[k];
-    for (int j = k; j <= last; ++j) sum += projected_(k, j) * y[j];
+    for (int j = k; j <= last; ++j) sum += space->projected(k, j) * y[j];
     if (k == 0) return std::hypot(std::abs(sum), next * std::abs(y[last])) / y.norm();
-    y[k - 1] = -sum / projected_(k, k - 1);
+    y[k - 1] = -sum / space->projected(k, k - 1);
     if (std::abs(y[k - 1]) > 1e100) y.tail(last - k + 2) *= 1e-100;
   }
 }
 
 // Where the Ritz values of C near the circle and beyond it lie, if they have settled.
-ActionLoop::Verdict ActionLoop::Arnoldi(double* rho) {
-  FilterStart();
+ActionLoop::Verdict ActionLoop::Arnoldi(Space* space, double* rho) {
+  FilterStart(space);
   double next = 0;
-  const int used = Project(&next);
-  if (!projected_.allFinite()) return Verdict::kOpen;
+  const int used = Project(space, &next);
+  if (!space->projected.allFinite()) return Verdict::kOpen;
   // Hessenberg form without touching the last coordinate, along which the space is left: Eigen's
   // reduction spares the first one, so it is given the matrix turned about its antidiagonal
-  TurnAboutAntidiagonal(&projected_);
-  reduction_.compute(projected_);
-  projected_ = reduction_.matrixH();
-  TurnAboutAntidiagonal(&projected_);
-  ritz_.computeFromHessenberg(projected_, projected_, false);
-  if (ritz_.info() != Eigen::Success) return Verdict::kOpen;
+  TurnAboutAntidiagonal(&space->projected);
+  space->reduction.compute(space->projected);
+  space->projected = space->reduction.matrixH();
+  TurnAboutAntidiagonal(&space->projected);
+  space->ritz.computeFromHessenberg(space->projected, space->projected, false);
+  if (space->ritz.info() != Eigen::Success) return Verdict::kOpen;
 
-  const int size = static_cast<int>(projected_.cols());
+  const int size = static_cast<int>(space->projected.cols());
   double top = 0, outside = 0;
   ForEachEigenvalue(
-      ritz_.matrixT(), size, [&](auto theta) { top = std::max(top, std::abs(theta)); });
+      space->ritz.matrixT(), size, [&](auto theta) { top = std::max(top, std::abs(theta)); });
   bool inside = true;
-  ForEachEigenvalue(ritz_.matrixT(), size, [&](auto theta) {
+  ForEachEigenvalue(space->ritz.matrixT(), size, [&](auto theta) {
     const double modulus = std::abs(theta);
     if (modulus < std::min(top, kWatched)) return;
     // an invariant space has true eigenvalues
-    const double doubt = kTrust * (used < size ? kInvariant * top : RitzResidual(theta, next));
+    const double doubt =
+        kTrust * (used < size ? kInvariant * top : RitzResidual(space, theta, next));
     if (!(modulus + doubt < 1 - kMargin)) inside = false;
     if (modulus - doubt > 1 + kMargin) outside = std::max(outside, modulus);
   });
@@ -330,13 +340,15 @@ ActionLoopRadius ActionLoop::Fast(const Servo& servo,
   const double bound = ProvenBound();
   if (bound < 1) return {StiffnessStatus::kOk, bound, ActionLoopMethod::kBound};
   double rho = 0;
-  switch (Arnoldi(&rho)) {
-    case Verdict::kStable:
-      return {StiffnessStatus::kOk, rho, ActionLoopMethod::kArnoldi};
-    case Verdict::kUnstable:
-      return {StiffnessStatus::kUnstableActionLoop, rho, ActionLoopMethod::kArnoldi};
-    case Verdict::kOpen:
-      break;
+  for (Space* space : {&short_space_, &long_space_}) {
+    switch (Arnoldi(space, &rho)) {
+      case Verdict::kStable:
+        return {StiffnessStatus::kOk, rho, ActionLoopMethod::kArnoldi};
+      case Verdict::kUnstable:
+        return {StiffnessStatus::kUnstableActionLoop, rho, ActionLoopMethod::kArnoldi};
+      case Verdict::kOpen:
+        break;
+    }
   }
   return Schur();
 }

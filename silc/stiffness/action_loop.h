@@ -43,8 +43,8 @@ class ActionLoop {
   ActionLoopRadius Exact(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
   /// Cheapest first: the bound when it proves stability, else the Arnoldi estimate when its Ritz
-  /// values have settled clearly on one side of the circle, else Exact(). The answer depends on the
-  /// arguments alone, not on earlier calls.
+  /// values have settled clearly on one side of the circle, first in a short space, then in a
+  /// longer one, else Exact(). The answer depends on the arguments alone, not on earlier calls.
   ///
   /// The bound: with T = Σ|A_i| and any d > 0, t = max_k (T d)_k/d_k < 1 proves ρ ≤ t^{1/H}.
   ///
@@ -53,37 +53,47 @@ class ActionLoop {
   /// powers of (I − C)⁻¹ at once, so a random vector goes through both, x = (I − C)⁻ˢ Cᶠ r, and the
   /// Krylov space of x holds the crowd by the first factor and a mode anywhere else on the circle
   /// by the second. A Ritz value counts when ten times its residual still fits between it and the
-  /// circle. A tool that has the time calls Exact().
+  /// circle. Policies that were trained to keep ‖Σ A_i‖ below one have no crowd at z = 1 but modes
+  /// of some 0.96 at other angles, which the short space sees badly and the long one well; no norm
+  /// proves them stable (docs/math/stiffness.md). A tool that has the time calls Exact().
   ActionLoopRadius Fast(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
 
  private:
   enum class Verdict { kStable, kUnstable, kOpen };
+
+  // A rational Krylov space and what is worked out in it: inverse steps first, then `forward` ones.
+  struct Space {
+    Eigen::MatrixXd krylov;     // nv·H × (steps + 1), rows padded with zeros
+    Eigen::MatrixXd inverse;    // K
+    Eigen::MatrixXd projected;  // F = Vᵀ C V
+    Eigen::VectorXd coefficients;
+    Eigen::VectorXcd ritz_vector;
+    Eigen::HessenbergDecomposition<Eigen::MatrixXd> reduction;
+    Eigen::RealSchur<Eigen::MatrixXd> ritz;
+    void Resize(int size, int forward);
+  };
 
   void Resize(int frames);
   bool Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
   double ProvenBound();
   void Advance(const double* from, double* to);
   void ShiftInvert(const double* from, double* to);
-  void FilterStart();
-  bool Orthogonalise(int j, Eigen::Ref<Eigen::VectorXd> column, double* next);
-  int Project(double* next);
-  double RitzResidual(std::complex<double> theta, double next);
-  Verdict Arnoldi(double* rho);
+  void FilterStart(Space* space);
+  static bool Orthogonalise(Space* space, int j, Eigen::Ref<Eigen::VectorXd> column, double* next);
+  int Project(Space* space, double* next);
+  static double RitzResidual(Space* space, std::complex<double> theta, double next);
+  Verdict Arnoldi(Space* space, double* rho);
   ActionLoopRadius Schur();
 
   int nv_;
   int frames_ = 0;             // H, unused ones are zero: they add eigenvalues at zero only
   Eigen::MatrixXd blocks_;     // nv × nv·H       [A_0 A_1 …], rows padded for the kernel
   Eigen::MatrixXd companion_;  // nv·H × nv·H
-  Eigen::MatrixXd krylov_;     // nv·H × (steps + 1), rows padded with zeros
-  Eigen::MatrixXd inverse_;    // K
-  Eigen::MatrixXd projected_;  // F = Vᵀ C V
   Eigen::MatrixXd absolute_;   // nv × nv         Σ|A_i|
-  Eigen::VectorXd direction_, image_, work_, random_, coefficients_;
-  Eigen::VectorXcd ritz_vector_;
+  Eigen::VectorXd direction_, image_, work_, random_;
   Eigen::PartialPivLU<JointMatrix> loop_;  // of I − Σ A_i
-  Eigen::HessenbergDecomposition<Eigen::MatrixXd> reduction_;
-  Eigen::RealSchur<Eigen::MatrixXd> schur_, ritz_;
+  Space short_space_, long_space_;
+  Eigen::RealSchur<Eigen::MatrixXd> schur_;
 };
 
 }  // namespace silc
