@@ -10,6 +10,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::StickHumanoid;
 using test::VectorXd;

@@ -14,6 +14,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::VectorXd;
 
@@ -109,14 +110,14 @@ struct Problem {
   double StaticLoss(const Net& n) const {
     const PolicySums s = Sums(n);
     const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
-    const MatrixXd X = (I - MatrixXd(s.S_a)).inverse() * s.S_q;
+    const MatrixXd X = test::Inverse(I - MatrixXd(s.S_a)) * s.S_q;
     return Loss(X);
   }
   double OneStepLoss(const Net& n) const { return Loss(Tangents(n, o, Seed(false, 1))); }
   double Loss(const MatrixXd& X) const {
     const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
     const MatrixXd K = servo.kp.asDiagonal() * (I - servo.alpha.asDiagonal() * X);
-    const MatrixXd Li = test::LowerCholesky(M).inverse();
+    const MatrixXd Li = test::Inverse(test::LowerCholesky(M));
     return Hinge(test::SpectralNorm(2 * Li * K * Li.transpose() - I));
   }
 
