@@ -78,7 +78,7 @@ class G1Stiffness : public ::testing::Test {
     kkt.bottomLeftCorner(feet.rows(), nv + 6) = feet;
     MatrixXd rhs = MatrixXd::Zero(kkt.rows(), 3);
     rhs.topRows(nv + 6) = J.transpose();
-    return J * kkt.fullPivLu().solve(rhs).topRows(nv + 6);
+    return J * test::Solve(kkt, rhs).topRows(nv + 6);
   }
   double ComAboveAnkle() const {  // [m]
     const int ankle = mj_name2id(robot_.model(), mjOBJ_BODY, "left_ankle_pitch_link");
@@ -242,7 +242,7 @@ TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
 // is not.
 TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
   const MatrixXd J = Contact(ContactMode::kLeftSupport).com;
-  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse(), P = J_plus * J;
+  const MatrixXd J_plus = test::PseudoInverse(J), P = J_plus * J;
   const auto smallest = [&](const BudgetSpec& spec, const MatrixXd& Y) {
     const MatrixXd C_x = spec.com->cwiseInverse().asDiagonal();
     const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
@@ -347,7 +347,7 @@ TEST_F(G1Stiffness, InFlightNothingHoldsTheCenterOfMass) {
   MatrixXd K = MatrixXd::Zero(nv + 6, nv + 6);
   K.bottomRightCorner(nv, nv) = Kp_;
   const VectorXd force = MatrixXd(body_.com).transpose() * Vector3d(10, 0, 0);
-  const VectorXd dq = K.completeOrthogonalDecomposition().solve(force);
+  const VectorXd dq = test::PseudoInverse(K) * force;
   EXPECT_NEAR((force - K * dq).norm() / force.head<6>().norm(), 1, 1e-9);
 }
 

@@ -43,7 +43,7 @@ TEST(JointBudget, WithIdentityWeightIsThePapers) {
   const MatrixXd I = MatrixXd::Identity(n, n);
   JointMatrix M;
   ASSERT_EQ(JointBudget(J, K_x, I, k, &M), StiffnessStatus::kOk);
-  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+  const MatrixXd J_plus = test::PseudoInverse(J);
   EXPECT_TRUE(MatrixXd(M).isApprox(J.transpose() * K_x * J + k * (I - J_plus * J), 1e-11));
   // the paper's C_q with Y = I/k
   const MatrixXd C_q = J_plus * test::Inverse(K_x) * J_plus.transpose() + (I - J_plus * J) / k;
@@ -84,7 +84,7 @@ TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
     const int n = 6, m = 2;
     const MatrixXd J = RandomMatrix(m, n, &rng), C_x = RandomSpd(m, &rng, 0.1, 30);
     const MatrixXd Y = RandomSpd(n, &rng);
-    const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+    const MatrixXd J_plus = test::PseudoInverse(J);
     const MatrixXd P = J_plus * J;
     const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
     EXPECT_TRUE((J * C_q * J.transpose()).isApprox(C_x, 1e-9));

@@ -46,7 +46,7 @@ VectorXd Push(const MatrixXd& J, const MatrixXd& K, const MatrixXd& J_c, const V
   kkt << K, J_c.transpose(), J_c, MatrixXd::Zero(c, c);
   VectorXd rhs = VectorXd::Zero(n + c);
   rhs.head(n) = J.transpose() * f;
-  return J * kkt.fullPivLu().solve(rhs).head(n);
+  return J * VectorXd(test::Solve(kkt, rhs)).head(n);
 }
 
 // (S11): C_x is what pushes measure, one axis at a time, open chain and closed; K_x is what it

@@ -60,6 +60,12 @@ MatrixXd Inverse(const MatrixXd& A) { return A.inverse(); }
 
 MatrixXd SolveSpd(const MatrixXd& M, const MatrixXd& B) { return M.ldlt().solve(B); }
 
+MatrixXd Solve(const MatrixXd& A, const MatrixXd& B) { return A.fullPivLu().solve(B); }
+
+MatrixXd PseudoInverse(const MatrixXd& A) {
+  return A.completeOrthogonalDecomposition().pseudoInverse();
+}
+
 MatrixXd LowerCholesky(const MatrixXd& M) { return M.llt().matrixL(); }
 
 MatrixXd SqrtSpd(const MatrixXd& M) {

@@ -48,6 +48,10 @@ MatrixXd Inverse(const MatrixXd& A);
 MatrixXd SolveSpd(const MatrixXd& M, const MatrixXd& B);
 MatrixXd LowerCholesky(const MatrixXd& M);
 MatrixXd SqrtSpd(const MatrixXd& M);
+/// A⁻¹ B by elimination with full pivoting, for matrices with entries of all sizes.
+MatrixXd Solve(const MatrixXd& A, const MatrixXd& B);
+/// Moore and Penrose's; times a vector the shortest of the best solutions.
+MatrixXd PseudoInverse(const MatrixXd& A);
 /// The first columns, as many as A has, of the Q of its QR factorisation.
 MatrixXd OrthonormalColumns(const MatrixXd& A);
 /// Orthonormal basis of ker A, from the trailing right singular vectors.
