@@ -17,7 +17,8 @@ using test::RandomMatrix;
 using test::RandomSpd;
 using test::VectorXd;
 
-constexpr Condition kConditions[] = {Condition::kOneSided, Condition::kTwoSided, Condition::kDisc};
+constexpr Condition kAllConditions[] = {
+    Condition::kOneSided, Condition::kTwoSided, Condition::kDisc};
 
 // central differences of smooth functions of size one with h = 1e-6: rounding 1e-10, truncation
 // 1e-12
@@ -106,7 +107,7 @@ double WrittenSigma(Condition condition, const MatrixXd& K, const MatrixXd& M, i
 TEST(Penalty, GradientThroughTheStaticStiffness) {
   for (int trial = 0; trial < 5; ++trial) {
     Fixture f(100 + trial);
-    for (Condition condition : kConditions) {
+    for (Condition condition : kAllConditions) {
       double value = 0;
       JointMatrix dK;
       ASSERT_EQ(LargestSigmaPenalty(condition, f.stiffness.K, f.M, nullptr, &value, &dK),
@@ -127,7 +128,7 @@ TEST(Penalty, GradientThroughTheStaticStiffness) {
 TEST(Penalty, GradientOfAllViolatingSigmas) {
   for (int trial = 0; trial < 5; ++trial) {
     Fixture f(200 + trial);
-    for (Condition condition : kConditions) {
+    for (Condition condition : kAllConditions) {
       double value = 0;
       JointMatrix dK;
       ASSERT_EQ(AllSigmasPenalty(condition, f.stiffness.K, f.M, nullptr, &value, &dK),
@@ -167,7 +168,7 @@ TEST(Penalty, GradientThroughTheLatestFrame) {
   const MatrixXd J_q = f.sums.S_q;
   JointMatrix K_1, dK;
   ASSERT_EQ(OneStepStiffness(f.servo, J_q, &K_1), StiffnessStatus::kOk);
-  for (Condition condition : kConditions) {
+  for (Condition condition : kAllConditions) {
     double value = 0;
     ASSERT_EQ(LargestSigmaPenalty(condition, K_1, f.M, nullptr, &value, &dK), StiffnessStatus::kOk);
     PolicyGradient gradient;
