@@ -40,7 +40,7 @@ if(SILC_WITH_FUZZ)
 endif()
 
 # silc_compile_alone(sources...): these define a name, in their unnamed namespace, that a neighbour has, too ("error:
-# redefinition of kNan" in the asan build).
+# redefinition of kNan" in the asan build), or are so full of Eigen's decompositions that together they take longer.
 function(silc_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
