@@ -30,17 +30,17 @@ if(SILC_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
-# The sanitizers' builds compile several sources of a target as one: a header is read, and a template instantiated, once
-# for all of them. Sources with flags of their own stay apart; so do those of silc_compile_alone().
+# Several sources of a target compiled as one: a header is read, and a template instantiated, once for all of them.
+# Sources with flags of their own stay apart; so do those of silc_compile_alone().
 set(CMAKE_UNITY_BUILD ${SILC_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 # the fuzzer steers by the coverage of the code under test, so every library carries the counters
 if(SILC_WITH_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # silc_compile_alone(sources...): these define a name, in their unnamed namespace, that a neighbour has, too ("error:
-# redefinition of kNan" in the asan build).
+# redefinition of kNan" in the asan build), or are so full of Eigen's decompositions that together they take longer.
 function(silc_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

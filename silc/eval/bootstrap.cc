@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "silc/base/check.h"
+#include "silc/base/nan.h"
 #include "silc/base/rng.h"
 
 namespace silc {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 int DrawIndex(Rng* rng, int n) { return std::min(n - 1, static_cast<int>(rng->Uniform() * n)); }
 

@@ -20,8 +20,8 @@
 namespace silc {
 namespace {
 
-constexpr double kWarmUp = 2;    // [s] of stepping before
-constexpr int kDirections = 64;  // random unit vectors per control step
+constexpr double kBudgetWarmUp = 2;  // [s] of stepping before
+constexpr int kDirections = 64;      // random unit vectors per control step
 const char kFormPanel[] = "K₁, worst of 64 random directions";
 const char kWorstPanel[] = "worst direction of all";
 
@@ -35,7 +35,7 @@ struct Sample {
   bool sound = false;
 };
 
-struct Trial {
+struct BudgetTrial {
   LoopStatus end = LoopStatus::kRunning;
   std::vector<Sample> samples;
 };
@@ -70,14 +70,14 @@ class MovingArms {
   std::uint32_t count_ = 0;
 };
 
-Trial RunTrial(const RobotModel& robot,
-               const Policy& policy,
-               const OwnedReachTable* reaches,
-               const BudgetSpec& budget,
-               const ExperimentOptions& options,
-               const TrialDraw& draw,
-               const std::function<void(const RobotModel&, const mjData&)>& watch) {
-  Trial trial;
+BudgetTrial RunBudgetTrial(const RobotModel& robot,
+                           const Policy& policy,
+                           const OwnedReachTable* reaches,
+                           const BudgetSpec& budget,
+                           const ExperimentOptions& options,
+                           const TrialDraw& draw,
+                           const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  BudgetTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StepCommand(policy), draw);
   std::optional<MovingArms> arms;
   if (reaches != nullptr) arms.emplace(*reaches, policy, draw);
@@ -94,16 +94,17 @@ Trial RunTrial(const RobotModel& robot,
   BodyJacobians body;
   ContactModeTracker tracker = MakeContactTracker(robot);
 
-  const int steps = static_cast<int>(std::lround((kWarmUp + options.seconds) / loop.period()));
+  const int steps =
+      static_cast<int>(std::lround((kBudgetWarmUp + options.seconds) / loop.period()));
   for (int step = 0; step < steps; ++step) {
     loop.TrackContacts(&tracker);
     if (arms) loop.SetReference(arms->Next(loop.period()));
     trial.end = loop.Decide();
     if (trial.end != LoopStatus::kRunning) break;
-    if (loop.time() >= kWarmUp - 1e-9 &&
+    if (loop.time() >= kBudgetWarmUp - 1e-9 &&
         loop.policy().StaticJacobians(&jacobians) == PolicyStatus::kOk) {
       Sample s;
-      s.time = loop.time() - kWarmUp;
+      s.time = loop.time() - kBudgetWarmUp;
       s.mode = tracker.mode();
       ComputeBodyJacobians(robot, loop.data(), &body);
       const StiffnessReading& reading = disc.Observe(jacobians, body, s.mode);
@@ -139,8 +140,11 @@ Trial RunTrial(const RobotModel& robot,
 
 // p-quantile with infinities, of the samples of some trials; the bootstrap's units are trials.
 template <class Value, class Filter>
-Metric QuantileMetric(
-    MetricHandle what, const std::vector<Trial>& trials, double p, Value value, Filter filter) {
+Metric QuantileMetric(MetricHandle what,
+                      const std::vector<BudgetTrial>& trials,
+                      double p,
+                      Value value,
+                      Filter filter) {
   const auto of = [&](std::span<const int> index) {
     std::vector<double> values;
     for (const int i : index) {
@@ -157,7 +161,7 @@ Metric QuantileMetric(
   for (std::size_t i = 0; i < trials.size(); ++i) all.push_back(static_cast<int>(i));
   Metric metric{what};
   metric.value = of(all);
-  for (const Trial& t : trials) {
+  for (const BudgetTrial& t : trials) {
     for (const Sample& s : t.samples) metric.n += filter(s) ? 1 : 0;
   }
   const Interval interval = Bootstrap(static_cast<int>(trials.size()), of, 1, 300);
@@ -184,22 +188,22 @@ ExperimentResult RunBudget(const Policy& policy,
   if (!reaches)
     result.notes.push_back("the policy takes no arm reference: its arms move as it will");
 
-  std::vector<Trial> trials(NumTrials(options));
+  std::vector<BudgetTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
-    trials[k] = RunTrial(robot,
-                         policy,
-                         reaches ? &*reaches : nullptr,
-                         budget,
-                         options,
-                         draw,
-                         k == 0 ? options.watch : nullptr);
+    trials[k] = RunBudgetTrial(robot,
+                               policy,
+                               reaches ? &*reaches : nullptr,
+                               budget,
+                               options,
+                               draw,
+                               k == 0 ? options.watch : nullptr);
   });
 
   const metric::BudgetMetrics& declared = metric::Budget();
   const std::vector<LoopStatus> ends = EndsOf(trials);
   const auto trial_share = [&](auto count, auto total) {
     std::vector<double> shares;
-    for (const Trial& t : trials) {
+    for (const BudgetTrial& t : trials) {
       double k = 0, n = 0;
       for (const Sample& s : t.samples) {
         k += count(s);

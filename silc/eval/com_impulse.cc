@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "silc/base/nan.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/metrics.h"
@@ -17,21 +17,20 @@ constexpr double kDuration = 0.05;  // [s]
 constexpr double kBefore = 1;       // [s] over which the resting place is averaged
 constexpr double kAfter = 6;        // [s] watched after the push
 constexpr double kBand = 0.05;      // [1] of the peak: settled
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kPanel[] = "centre of mass, x";
 
-struct Trial {
+struct ImpulseTrial {
   LoopStatus end = LoopStatus::kRunning;
   double peak = kNan, peak_time = kNan, overshoot = kNan, residual = kNan, settling = kNan;
   bool stepped = false;
   std::vector<double> time, x;  // [s] from the push, [m] from the resting place
 };
 
-Trial RunTrial(const RobotModel& robot,
-               const Policy& policy,
-               const TrialDraw& draw,
-               const std::function<void(const RobotModel&, const mjData&)>& watch) {
-  Trial trial;
+ImpulseTrial RunImpulseTrial(const RobotModel& robot,
+                             const Policy& policy,
+                             const TrialDraw& draw,
+                             const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  ImpulseTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StandCommand(), draw);
   const auto look = [&] {
     if (watch) watch(robot, *loop.data());
@@ -89,27 +88,27 @@ ExperimentResult RunComImpulse(const Policy& policy,
                                const ExperimentOptions& options,
                                const Progress& progress) {
   const RobotModel robot = LoadRobot(options);
-  std::vector<Trial> trials(NumTrials(options));
+  std::vector<ImpulseTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
-    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+    trials[k] = RunImpulseTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
   const metric::ComImpulseMetrics& declared = metric::ComImpulse();
   ExperimentResult result;
-  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {MeanMetric(declared.peak_excursion, samples(&Trial::peak)),
-                    MeanMetric(declared.peak_time, samples(&Trial::peak_time)),
-                    MeanMetric(declared.overshoot, samples(&Trial::overshoot)),
-                    MeanMetric(declared.residual_offset, samples(&Trial::residual)),
-                    MedianMetric(declared.settling_time, samples(&Trial::settling))};
+  const auto samples = [&](double ImpulseTrial::*member) { return SamplesOf(trials, member); };
+  result.metrics = {MeanMetric(declared.peak_excursion, samples(&ImpulseTrial::peak)),
+                    MeanMetric(declared.peak_time, samples(&ImpulseTrial::peak_time)),
+                    MeanMetric(declared.overshoot, samples(&ImpulseTrial::overshoot)),
+                    MeanMetric(declared.residual_offset, samples(&ImpulseTrial::residual)),
+                    MedianMetric(declared.settling_time, samples(&ImpulseTrial::settling))};
   int stepped = 0, lasted = 0;
   const std::vector<LoopStatus> ends = EndsOf(trials);
-  for (const Trial& t : trials) {
+  for (const ImpulseTrial& t : trials) {
     lasted += t.end == LoopStatus::kRunning;
     stepped += t.end == LoopStatus::kRunning && t.stepped;
   }
   result.metrics.push_back(ShareMetric(declared.stepped, stepped, lasted));
-  const Trial& shown = trials[FirstLasting(ends)];
+  const ImpulseTrial& shown = trials[FirstLasting(ends)];
   AddSurvival(declared, ends, &result);
   result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},
                      {"duration", fmt::format("{:g} s", kDuration)},

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
+#include "silc/base/nan.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
@@ -15,7 +15,6 @@ namespace {
 const std::vector<double> kForces = {5, 10, 20};  // [N]
 constexpr std::size_t kJudged = 1;                // 10 N: what is held against model and budget
 constexpr std::size_t kModel = 3;                 // of ShakeResult::predictions: K_s with gravity
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char* kAxes[] = {"x", "y", "z"};
 
 struct Trial {

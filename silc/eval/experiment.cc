@@ -9,6 +9,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/nan.h"
 #include "silc/base/nearest.h"
 #include "silc/base/sha256.h"
 #include "silc/config/budget_json.h"
@@ -20,7 +21,6 @@ namespace silc {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Json Number(double value) {
   if (std::isnan(value)) return nullptr;

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "silc/base/error.h"
+#include "silc/base/nan.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/foam.h"
@@ -19,7 +19,6 @@ constexpr double kPadSpread = 0.2;  // [1] of the pad's modulus, ±, from trial 
 constexpr double kWarmUp = 3;       // [s] of stepping before anything is counted
 constexpr double kSeconds = 10;     // [s] counted
 constexpr double kStep = 0.001;     // [s] physics
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kGyroPanel[] = "angular velocity of the pelvis, y";
 const char kAccPanel[] = "acceleration of the pelvis, x";
 
@@ -75,7 +74,7 @@ void RaiseLeftFoot(const RobotModel& robot, double rise, mjData* data) {
   mj_forward(robot.model(), data);
 }
 
-struct Trial {
+struct FoamTrial {
   LoopStatus end = LoopStatus::kRunning;
   double gyro_rms = kNan, gyro_range = kNan, acc_rms = kNan, acc_range = kNan;
   double compression = kNan;  // [m] largest
@@ -83,11 +82,11 @@ struct Trial {
   std::vector<double> time, gyro_y, acc_x;
 };
 
-Trial RunTrial(const RobotModel& robot,
-               const Policy& policy,
-               const TrialDraw& draw,
-               const std::function<void(const RobotModel&, const mjData&)>& watch) {
-  Trial trial;
+FoamTrial RunFoamTrial(const RobotModel& robot,
+                       const Policy& policy,
+                       const TrialDraw& draw,
+                       const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  FoamTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StepCommand(policy), draw);
   const mjModel* model = robot.model();
   mjData* data = loop.data();
@@ -142,22 +141,22 @@ ExperimentResult RunFoamStep(const Policy& policy,
   load.physics_period = kStep;
   load.extend = [&](mjSpec* spec) { AddScene(imu.site, spec); };
   const RobotModel robot = LoadRobot(options, load);
-  std::vector<Trial> trials(NumTrials(options));
+  std::vector<FoamTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
-    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+    trials[k] = RunFoamTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
   const metric::FoamStepMetrics& declared = metric::FoamStep();
   ExperimentResult result;
-  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {MeanMetric(declared.gyro_rms, samples(&Trial::gyro_rms)),
-                    MeanMetric(declared.gyro_p95_p5, samples(&Trial::gyro_range)),
-                    MeanMetric(declared.acc_rms, samples(&Trial::acc_rms)),
-                    MeanMetric(declared.acc_p95_p5, samples(&Trial::acc_range)),
-                    MeanMetric(declared.compression, samples(&Trial::compression)),
-                    MeanMetric(declared.on_pad, samples(&Trial::on_pad))};
+  const auto samples = [&](double FoamTrial::*member) { return SamplesOf(trials, member); };
+  result.metrics = {MeanMetric(declared.gyro_rms, samples(&FoamTrial::gyro_rms)),
+                    MeanMetric(declared.gyro_p95_p5, samples(&FoamTrial::gyro_range)),
+                    MeanMetric(declared.acc_rms, samples(&FoamTrial::acc_rms)),
+                    MeanMetric(declared.acc_p95_p5, samples(&FoamTrial::acc_range)),
+                    MeanMetric(declared.compression, samples(&FoamTrial::compression)),
+                    MeanMetric(declared.on_pad, samples(&FoamTrial::on_pad))};
   const std::vector<LoopStatus> ends = EndsOf(trials);
-  const Trial& shown = trials[FirstLasting(ends)];
+  const FoamTrial& shown = trials[FirstLasting(ends)];
   AddSurvival(declared, ends, &result);
   const Foam foam(robot, FoamOptions());
   const FoamOptions pad;

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
 #include <numbers>
 
 #include "silc/base/error.h"
+#include "silc/base/nan.h"
 #include "silc/base/nearest.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
@@ -26,13 +26,12 @@ using Eigen::MatrixXcd;
 using Eigen::MatrixXd;
 using Eigen::Vector3d;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // [Hz] evenly on a logarithmic axis, to just under the policy's Nyquist frequency of 25 Hz
 const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 20, 24};
 constexpr double kTransient = 3;  // [s] shaken before it is measured
 constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
-constexpr double kForce = 2;  // [N] small: the linear answer is wanted
+constexpr double kShakeForce = 2;  // [N] small: the linear answer is wanted
 
 // Where and along which axis the shaker acts, and the metrics that say what it felt.
 struct Point {
@@ -127,7 +126,7 @@ Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point,
       [&] {
         // MuJoCo's integrator takes a step's force for the second difference of positions about the
         // step's beginning: phases are counted from there
-        const double f = kForce * std::sin(omega * (loop.time() - start));
+        const double f = kShakeForce * std::sin(omega * (loop.time() - start));
         loop.SetPush({point.point, f * Vector3d::Unit(point.axis)});
       },
       [&] {
@@ -152,7 +151,7 @@ Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point,
   const Eigen::VectorXd x = A.colPivHouseholderQr().solve(b);
   Response response;
   // F sin ωt = Im(F e^{jωt}), x = Im((x₀ + j x₁) e^{jωt})
-  response.stiffness = kForce / Complex(x[0], x[1]);
+  response.stiffness = kShakeForce / Complex(x[0], x[1]);
   double noise = 0, wave = 0;
   for (Eigen::Index r = 0; r < A.rows(); ++r) {
     const double sine = A(r, 0) * x[0] + A(r, 1) * x[1];
@@ -240,7 +239,7 @@ class Prediction {
   bool known_ = false;
 };
 
-struct Trial {
+struct FrequencyTrial {
   LoopStatus end = LoopStatus::kRunning;
   ContactMode mode = ContactMode::kDoubleSupport;
   bool predicted = false;
@@ -266,7 +265,7 @@ ExperimentResult RunFrequency(const Policy& policy,
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
   const std::vector<Point> points = PointsOf(options);
   const int trials_count = NumTrials(options);
-  std::vector<Trial> trials(trials_count);
+  std::vector<FrequencyTrial> trials(trials_count);
   std::vector<ClosedLoop> settled;
   settled.reserve(trials_count);
   std::vector<Twin> twins(trials_count);
@@ -317,7 +316,7 @@ ExperimentResult RunFrequency(const Policy& policy,
   ExperimentResult result;
   std::vector<LoopStatus> ends;
   bool all_predicted = true;
-  for (const Trial& t : trials) {
+  for (const FrequencyTrial& t : trials) {
     ends.push_back(t.end);
     all_predicted = all_predicted && (t.predicted || t.end != LoopStatus::kRunning);
   }
@@ -328,7 +327,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     const Point& point = points[p];
     const std::string& label = point.declared.label;
     std::vector<double> error, residual;
-    for (const Trial& t : trials) {
+    for (const FrequencyTrial& t : trials) {
       std::vector<double> relative;
       double worst = kNan;
       for (std::size_t f = 0; f < hz.size(); ++f) {
@@ -346,7 +345,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     result.metrics.push_back(MeanMetric(point.declared.residual, residual));
     const auto at = [&](double f, auto value) {
       std::vector<double> samples;
-      for (const Trial& t : trials) {
+      for (const FrequencyTrial& t : trials) {
         const auto it = std::find(hz.begin(), hz.end(), f);
         samples.push_back(it == hz.end() ? kNan
                                          : value(t.measured[p][it - hz.begin()].stiffness, f));
@@ -392,7 +391,7 @@ ExperimentResult RunFrequency(const Policy& policy,
   }
   AddSurvival(metric::Frequency(), ends, &result);
   result.settings = {
-      {"force", fmt::format("{:g} N, a sine along one axis", kForce)},
+      {"force", fmt::format("{:g} N, a sine along one axis", kShakeForce)},
       {"transient", fmt::format("{:g} s", kTransient)},
       {"measured", fmt::format("{:g} s or more, against an unshaken twin", kMeasured)},
       {"trials per seed", std::to_string(options.episodes)}};

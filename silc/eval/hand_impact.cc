@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "silc/base/error.h"
+#include "silc/base/nan.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/metrics.h"
@@ -19,16 +19,16 @@ constexpr double kMass = 2.5;     // [kg] the paper's
 constexpr double kRadius = 0.05;  // [m] of the weight, a ball
 constexpr double kRope = 0.3;     // [m] its length; slack when shorter
 constexpr double kDrop = 0.2;     // [m] released this much above where the rope is taut
-constexpr double kStep = 0.001;   // [s] physics; 5 ms would put 100 Hz at the Nyquist frequency
-constexpr double kAfter = 8;      // [s] watched from the release
+constexpr double kImpactStep =
+    0.001;                          // [s] physics; 5 ms would put 100 Hz at the Nyquist frequency
+constexpr double kImpactAfter = 8;  // [s] watched from the release
 constexpr double kBandLow = 5, kBandHigh = 100;  // [Hz] the paper's
 /// The rope's length limit as a spring and damper on the reduced mass m of weight and hand, some
 /// 1 kg: ω = 1/(time · ratio) = 100 rad/s, so k = ω² m = 10 kN/m, a thin cord's. It stops 2 m/s
 /// within some 15 mm.
 constexpr double kRopeTime = 0.02, kRopeRatio = 0.5;  // [s], [1]
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kWeight[] = "weight";
-const char kPanel[] = "right hand, z, 2.5 kg caught on a rope";
+const char kImpactPanel[] = "right hand, z, 2.5 kg caught on a rope";
 const char kSpectrumPanel[] = "right hand, z: power spectral density";
 
 void AddWeight(const std::string& hand_site, bool visible, mjSpec* spec) {
@@ -61,7 +61,7 @@ void AddWeight(const std::string& hand_site, bool visible, mjSpec* spec) {
   mjs_wrapSite(rope, kWeight);
 }
 
-struct Trial {
+struct ImpactTrial {
   LoopStatus end = LoopStatus::kRunning;
   double settling5 = kNan, settling2 = kNan, band_z = kNan, band_all = kNan, peak = kNan,
          sag = kNan, sway_band = kNan, pull = kNan, final_pull = kNan;
@@ -69,11 +69,11 @@ struct Trial {
   PowerSpectrum spectrum;
 };
 
-Trial RunTrial(const RobotModel& robot,
-               const Policy& policy,
-               const TrialDraw& draw,
-               const std::function<void(const RobotModel&, const mjData&)>& watch) {
-  Trial trial;
+ImpactTrial RunImpactTrial(const RobotModel& robot,
+                           const Policy& policy,
+                           const TrialDraw& draw,
+                           const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  ImpactTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StandCommand(), draw);
   const mjModel* model = robot.model();
   mjData* data = loop.data();
@@ -112,20 +112,22 @@ Trial RunTrial(const RobotModel& robot,
   };
   trial.end = RunFor(&loop, SettleTime(draw, loop.period()), look);
   if (trial.end != LoopStatus::kRunning) return trial;
-  const std::size_t second = std::lround(1 / kStep);
+  const std::size_t second = std::lround(1 / kImpactStep);
   double rest = 0;
   for (std::size_t k = hand[2].size() - second; k < hand[2].size(); ++k) {
     rest += hand[2][k] / double(second);
   }
   // how much of the band the robot fills by standing, to compare with
-  trial.sway_band = BandPower(
-      Welch(std::span<const double>(hand[2]).last(2 * second), 1 / kStep), kBandLow, kBandHigh);
+  trial.sway_band =
+      BandPower(Welch(std::span<const double>(hand[2]).last(2 * second), 1 / kImpactStep),
+                kBandLow,
+                kBandHigh);
   for (auto& axis : hand) axis.clear();
   pull.clear();
   held = false;
-  trial.end = RunFor(&loop, kAfter, look);
+  trial.end = RunFor(&loop, kImpactAfter, look);
   for (std::size_t k = 0; k < hand[2].size(); ++k) {
-    trial.time.push_back(double(k + 1) * kStep);
+    trial.time.push_back(double(k + 1) * kImpactStep);
     trial.z.push_back(hand[2][k] - rest);
   }
   if (trial.end != LoopStatus::kRunning) return trial;
@@ -134,8 +136,8 @@ Trial RunTrial(const RobotModel& robot,
   if (caught == pull.end()) return trial;
   const std::size_t from = caught - pull.begin();
   const std::span<const double> z = std::span<const double>(trial.z).subspan(from);
-  trial.settling5 = SettlingTime(z, kStep, 0.05).time;
-  const Settling two = SettlingTime(z, kStep, 0.02);
+  trial.settling5 = SettlingTime(z, kImpactStep, 0.05).time;
+  const Settling two = SettlingTime(z, kImpactStep, 0.02);
   trial.settling2 = two.time;
   trial.sag = -two.final;
   trial.peak = -*std::min_element(z.begin(), z.end());
@@ -147,7 +149,7 @@ Trial RunTrial(const RobotModel& robot,
   trial.band_all = 0;
   for (int axis = 0; axis < 3; ++axis) {
     const PowerSpectrum spectrum =
-        Welch(std::span<const double>(hand[axis]).subspan(from), 1 / kStep);
+        Welch(std::span<const double>(hand[axis]).subspan(from), 1 / kImpactStep);
     const double power = BandPower(spectrum, kBandLow, kBandHigh);
     trial.band_all += power;
     if (axis == 2) {
@@ -166,34 +168,34 @@ ExperimentResult RunHandImpact(const Policy& policy,
   const RobotModel bare = RobotModel::Load(options.robot);
   if (!bare.has_hands()) throw ConfigError("robot '" + options.robot + "' has no hands");
   LoadOptions load;
-  load.physics_period = kStep;
+  load.physics_period = kImpactStep;
   load.extend = [&](mjSpec* spec) {
     AddWeight(bare.spec().hands[kRight].site, options.visuals, spec);
   };
   const RobotModel robot = LoadRobot(options, load);
-  std::vector<Trial> trials(NumTrials(options));
+  std::vector<ImpactTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
-    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+    trials[k] = RunImpactTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
   const metric::HandImpactMetrics& declared = metric::HandImpact();
   ExperimentResult result;
-  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
-  result.metrics = {MedianMetric(declared.settling_time_z, samples(&Trial::settling5)),
-                    MedianMetric(declared.settling_time_2_z, samples(&Trial::settling2)),
-                    MeanMetric(declared.band_power_z, samples(&Trial::band_z)),
-                    MeanMetric(declared.band_power, samples(&Trial::band_all)),
-                    MeanMetric(declared.band_power_before_z, samples(&Trial::sway_band)),
-                    MeanMetric(declared.peak_excursion_z, samples(&Trial::peak)),
-                    MeanMetric(declared.sag_z, samples(&Trial::sag)),
-                    MeanMetric(declared.peak_pull, samples(&Trial::pull)),
-                    MeanMetric(declared.final_pull, samples(&Trial::final_pull))};
+  const auto samples = [&](double ImpactTrial::*member) { return SamplesOf(trials, member); };
+  result.metrics = {MedianMetric(declared.settling_time_z, samples(&ImpactTrial::settling5)),
+                    MedianMetric(declared.settling_time_2_z, samples(&ImpactTrial::settling2)),
+                    MeanMetric(declared.band_power_z, samples(&ImpactTrial::band_z)),
+                    MeanMetric(declared.band_power, samples(&ImpactTrial::band_all)),
+                    MeanMetric(declared.band_power_before_z, samples(&ImpactTrial::sway_band)),
+                    MeanMetric(declared.peak_excursion_z, samples(&ImpactTrial::peak)),
+                    MeanMetric(declared.sag_z, samples(&ImpactTrial::sag)),
+                    MeanMetric(declared.peak_pull, samples(&ImpactTrial::pull)),
+                    MeanMetric(declared.final_pull, samples(&ImpactTrial::final_pull))};
   const std::vector<LoopStatus> ends = EndsOf(trials);
   int restless = 0;
-  for (const Trial& t : trials) {
+  for (const ImpactTrial& t : trials) {
     restless += std::isinf(t.settling5);
   }
-  const Trial& shown = trials[FirstLasting(ends)];
+  const ImpactTrial& shown = trials[FirstLasting(ends)];
   AddSurvival(declared, ends, &result);
   if (restless > 0) {
     result.notes.push_back(fmt::format(
@@ -209,13 +211,13 @@ ExperimentResult RunHandImpact(const Policy& policy,
                    kRopeTime,
                    kRopeRatio)},
       {"drop", fmt::format("{:g} m", kDrop)},
-      {"physics step", fmt::format("{:g} s", kStep)},
-      {"watched", fmt::format("{:g} s from the release", kAfter)},
+      {"physics step", fmt::format("{:g} s", kImpactStep)},
+      {"watched", fmt::format("{:g} s from the release", kImpactAfter)},
       {"settling",
        "from the rope's first pull until within the band about the mean of the last second"},
       {"spectrum", "Welch, Hann, 1 s segments, half overlap, from the rope's first pull"},
       {"trials per seed", std::to_string(options.episodes)}};
-  Curve curve{kPanel, "", "time after the release [s]", "z − rest [m]", shown.time, shown.z};
+  Curve curve{kImpactPanel, "", "time after the release [s]", "z − rest [m]", shown.time, shown.z};
   Thin(&curve.x, &curve.y, 1000);
   result.curves.push_back(std::move(curve));
   Curve spectrum{kSpectrumPanel, "", "frequency [Hz]", "density [m²/Hz]"};

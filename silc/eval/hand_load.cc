@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
+#include "silc/base/nan.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
@@ -18,11 +18,10 @@ constexpr double kLoad = -40;  // [N] along z of W, at the left hand
 constexpr double kHold = 5;    // [s] the load stays on
 constexpr double kWindow = 2;  // [s] at the end over which displacement is averaged
 const std::vector<double> kRamps = {2, 10, 20, 40};  // [N] the smallest is for the linear model
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const char kStepPanel[] = "left hand, z, under −40 N";
 const char* kAxes[] = {"x", "y", "z"};
 
-struct Trial {
+struct LoadTrial {
   LoopStatus end = LoopStatus::kRunning;
   double stiffness = kNan;  // [N/m] of the step in z
   double response = kNan;   // [s] to 90 % of the final displacement
@@ -35,7 +34,7 @@ struct Trial {
 // The load and its unloaded twin, control step by control step.
 void Step(const ClosedLoop& settled,
           const std::function<void(const RobotModel&, const mjData&)>& watch,
-          Trial* trial) {
+          LoadTrial* trial) {
   ClosedLoop loaded(settled), twin(settled);
   loaded.SetPush({Push::Point::kLeftHand, {0, 0, kLoad}});
   const double start = loaded.time();
@@ -70,11 +69,11 @@ void Step(const ClosedLoop& settled,
   }
 }
 
-Trial RunTrial(const RobotModel& robot,
-               const Policy& policy,
-               const TrialDraw& draw,
-               const std::function<void(const RobotModel&, const mjData&)>& watch) {
-  Trial trial;
+LoadTrial RunLoadTrial(const RobotModel& robot,
+                       const Policy& policy,
+                       const TrialDraw& draw,
+                       const std::function<void(const RobotModel&, const mjData&)>& watch) {
+  LoadTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StandCommand(), draw);
   trial.end = RunFor(&loop, SettleTime(draw, loop.period()));
   if (trial.end != LoopStatus::kRunning) return trial;
@@ -89,7 +88,7 @@ Trial RunTrial(const RobotModel& robot,
 }
 
 // Displacement along an axis for +F and −F of each level, as points of one curve.
-Curve RampCurve(const Trial& trial, int axis) {
+Curve RampCurve(const LoadTrial& trial, int axis) {
   Curve curve{fmt::format("left hand, force along {}", kAxes[axis]),
               "measured",
               fmt::format("displacement along {} [m]", kAxes[axis]),
@@ -124,25 +123,25 @@ ExperimentResult RunHandLoad(const Policy& policy,
   // a static stiffness needs a floor that does not creep (LoadOptions::firm_contacts)
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
   const UserBudget budget = options.Budget();
-  std::vector<Trial> trials(NumTrials(options));
+  std::vector<LoadTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {
-    trials[k] = RunTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
+    trials[k] = RunLoadTrial(robot, policy, draw, k == 0 ? options.watch : nullptr);
   });
 
   const metric::HandLoadMetrics& declared = metric::HandLoad();
   ExperimentResult result;
   const std::vector<LoopStatus> ends = EndsOf(trials);
-  const auto samples = [&](double Trial::*member) { return SamplesOf(trials, member); };
+  const auto samples = [&](double LoadTrial::*member) { return SamplesOf(trials, member); };
   int restless = 0, refused = 0;
-  for (const Trial& t : trials) {
+  for (const LoadTrial& t : trials) {
     restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
     refused += t.end == LoopStatus::kRunning && std::isnan(t.stiffness);
   }
   const int which = FirstLasting(ends);
-  const Trial& shown = trials[which];
-  result.metrics = {StiffnessMetric(declared.step_stiffness_z, samples(&Trial::stiffness)),
-                    MeanMetric(declared.step_response_time, samples(&Trial::response)),
-                    MeanMetric(declared.step_sway, samples(&Trial::sway))};
+  const LoadTrial& shown = trials[which];
+  result.metrics = {StiffnessMetric(declared.step_stiffness_z, samples(&LoadTrial::stiffness)),
+                    MeanMetric(declared.step_response_time, samples(&LoadTrial::response)),
+                    MeanMetric(declared.step_sway, samples(&LoadTrial::sway))};
   if (refused > 0) {
     result.notes.push_back(
         fmt::format("in {} of {} trials the robot stepped under the load, or its hand moved about "
@@ -162,12 +161,12 @@ ExperimentResult RunHandLoad(const Policy& policy,
   for (int axis = 0; axis < 3; ++axis) {
     const auto measured = [&](std::size_t level) {
       std::vector<double> values;
-      for (const Trial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
+      for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
       return values;
     };
     const auto predicted = [&](std::size_t model) {
       std::vector<double> values;
-      for (const Trial& t : trials) {
+      for (const LoadTrial& t : trials) {
         const bool there = model < t.shake.predictions.size();
         values.push_back(there ? t.shake.predictions[model].one_axis[axis] : kNan);
       }
@@ -190,7 +189,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
       for (double& r : ratio) r /= spec;
       add(declared.measured_over_spec, ratio);
     }
-    for (const Trial& t : trials) {
+    for (const LoadTrial& t : trials) {
       for (std::size_t l = 0; l < t.shake.levels.size(); ++l) {
         const auto& ends_of = t.shake.levels[l].end[axis];
         for (const LoopStatus end : ends_of) {

@@ -8,12 +8,11 @@
 #include <numbers>
 
 #include "silc/base/check.h"
+#include "silc/base/nan.h"
 #include "silc/observe/summary.h"
 
 namespace silc {
-namespace {
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-}
+namespace {}
 
 void ThirdDifferenceMeter::Add(std::span<const double> row) {
   SILC_CHECK(static_cast<int>(row.size()) == channels_);

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Dense>
 #include <cmath>
 #include <functional>
 
@@ -19,6 +18,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using Eigen::MatrixXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -237,11 +237,11 @@ TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
       const bool closed = world.contact[i].closed;
       const MatrixXd N =
           closed ? MatrixXd(world.contact[i].N) : MatrixXd::Identity(kJoints, kJoints);
-      const MatrixXd expected = N * MatrixXd(reduced.M).inverse() * N.transpose();
+      const MatrixXd expected = N * test::Inverse(reduced.M) * N.transpose();
       const MatrixXd P = ToEigen(budget.P[i]);
       // Jacobians with a condition of some hundred, squared in both ways
       EXPECT_LT((P * P.transpose() - expected).norm(), 1e-9 * expected.norm());
-      const MatrixXd Pi = N * (N.transpose() * N).inverse() * N.transpose();
+      const MatrixXd Pi = N * test::Inverse(N.transpose() * N) * N.transpose();
       EXPECT_LT((ToEigen(budget.Pi[i]) - Pi).norm(), 1e-9);
       // the projector on the rows of P: on a closed chain, nothing in the forbidden directions
       const MatrixXd unit = ToEigen(budget.unit[i]);
@@ -328,13 +328,13 @@ TEST(Singular, BothWaysGiveTheSingularValues) {
   const Tensor A = at::randn({6, 7, 9}, at::kDouble);
   const Singular all = SingularOf(A), top = LargestSingular(A);
   for (int i = 0; i < 6; ++i) {
-    const Eigen::JacobiSVD<MatrixXd> svd(ToEigen(A[i]));
+    const Eigen::VectorXd singular = test::SingularValues(ToEigen(A[i]));
     for (int k = 0; k < 7; ++k) {
-      EXPECT_NEAR(all.sigma[i][k].item<double>(), svd.singularValues()[k], 1e-12);
+      EXPECT_NEAR(all.sigma[i][k].item<double>(), singular[k], 1e-12);
     }
-    EXPECT_NEAR(top.sigma[i][0].item<double>(), svd.singularValues()[0], 1e-9);
+    EXPECT_NEAR(top.sigma[i][0].item<double>(), singular[0], 1e-9);
     const double uAv = (ToEigen(top.u[i]) * ToEigen(A[i]) * ToEigen(top.v[i]).transpose())(0, 0);
-    EXPECT_NEAR(uAv, svd.singularValues()[0], 1e-9);
+    EXPECT_NEAR(uAv, singular[0], 1e-9);
   }
 }
 
@@ -460,10 +460,10 @@ double PlainPenalty(const World& world, const PlainSample& sample, int i, double
     const Eigen::Vector3d k = world.spec.hand_floor.cwiseProduct(*world.spec.hand[side]);
     m += J.transpose() * k.asDiagonal() * J;
   }
-  const MatrixXd L_inverse = test::LowerCholesky(MatrixXd(reduced.M) - m).inverse();
+  const MatrixXd L_inverse = test::Inverse(test::LowerCholesky(MatrixXd(reduced.M) - m));
   const MatrixXd form = L_inverse * (N.transpose() * sample.K * N - m) * L_inverse.transpose();
   const MatrixXd A = 2 / std::min(bound, 1.0) * form - MatrixXd::Identity(N.cols(), N.cols());
-  const Eigen::VectorXd sigmas = Eigen::JacobiSVD<MatrixXd>(A).singularValues();
+  const Eigen::VectorXd sigmas = test::SingularValues(A);
   double value = 0;
   for (const double sigma : sigmas) {
     const double over = std::max(1.0, sigma / std::max(bound, 1.0));
@@ -562,12 +562,10 @@ TEST(PenaltyValue, TheActionLoopCountsTheTorqueItMakes) {
     const MatrixXd S_a = world.Jacobian(world.input.channels.a, i);
     const Eigen::VectorXd felt = world.servo.kp.cwiseProduct(world.servo.alpha);
     const MatrixXd loop = S_a + world.Jacobian(world.input.channels.tau, i) * felt.asDiagonal();
-    const double norm = Eigen::JacobiSVD<MatrixXd>(loop).singularValues()[0];
+    const double norm = test::SpectralNorm(loop);
     EXPECT_NEAR(with.loop_norm[i].item<double>(), norm, 1e-9);
     expected += std::pow(std::max(0.0, norm - 0.05), 2) / kBatch;
-    without_torque +=
-        std::pow(std::max(0.0, Eigen::JacobiSVD<MatrixXd>(S_a).singularValues()[0] - 0.05), 2) /
-        kBatch;
+    without_torque += std::pow(std::max(0.0, test::SpectralNorm(S_a) - 0.05), 2) / kBatch;
   }
   EXPECT_NEAR(with.value.item<double>() - value(0).value.item<double>(), expected, 1e-9 * expected);
   EXPECT_GT(std::abs(expected - without_torque), 1e-3 * expected);
@@ -761,7 +759,7 @@ TEST(PenaltyAlone, BringsHandsIntoTheirBand) {
     const ContactKinematics& c = world.contact[i];
     const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
     const MatrixXd K = N.transpose() * Reference(&world, i).K * N, J = c.hand_on_base[1] * N;
-    return 1 / (J * K.fullPivLu().solve(J.transpose()))(2, 2) / (*world.spec.hand[1])[2];
+    return 1 / (J * test::Solve(K, J.transpose()))(2, 2) / (*world.spec.hand[1])[2];
   };
   for (int i = 0; i < kBatch; ++i) EXPECT_LT(stiffness(i), 0.65);
   EXPECT_LT(ShareLeft(&world, penalty, 800, 0.02), 1e-3);

@@ -2,16 +2,14 @@
 #include "silc/observe/observation.h"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
+#include "silc/base/nan.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
 
 namespace silc {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ObserverOptions MakeObserverOptions(const Servo& servo, const BudgetSpec& budget) {
   ObserverOptions observer;

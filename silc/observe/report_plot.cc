@@ -20,7 +20,7 @@ using plot::Panel;
 using plot::Series;
 using plot::Stroke;
 
-constexpr const char* kAxes[3] = {"x", "y", "z"};
+constexpr const char* kAxisNames[3] = {"x", "y", "z"};
 constexpr int kAxisColor[3] = {2, 3, 1};
 constexpr int kBudgetColor = 0;
 // of a policy without a static answer; the reason is a sentence, and the report has it
@@ -69,14 +69,15 @@ Panel PointPanel(const ObservationRun& run,
   panel.bands = ContactBands(run);
   panel.empty = kNoStatic;
   for (int axis = 0; axis < 3; ++axis) {
-    panel.series.push_back(OverTime(run, kAxes[axis], kAxisColor[axis], [&, axis](const Moment& m) {
-      return point(m).one_axis[axis];
-    }));
+    panel.series.push_back(
+        OverTime(run, kAxisNames[axis], kAxisColor[axis], [&, axis](const Moment& m) {
+          return point(m).one_axis[axis];
+        }));
   }
   if (budget) {
     for (int axis = 0; axis < 3; ++axis) {
       panel.levels.push_back(
-          {fmt::format("budget {}", kAxes[axis]), (*budget)[axis], kAxisColor[axis]});
+          {fmt::format("budget {}", kAxisNames[axis]), (*budget)[axis], kAxisColor[axis]});
     }
   }
   return panel;
@@ -186,8 +187,8 @@ std::vector<Panel> EllipsePanels(const ObservationRun& run) {
     panel.title = title;
     panel.equal_aspect = true;
     panel.empty = kNoStatic;
-    panel.x.label = fmt::format("{} [mm]", kAxes[a]);
-    panel.y.label = fmt::format("{} [mm]", kAxes[b]);
+    panel.x.label = fmt::format("{} [mm]", kAxisNames[a]);
+    panel.y.label = fmt::format("{} [mm]", kAxisNames[b]);
     panel.series.push_back(ComplianceEllipse(
         MedianMatrix(run, [&](const Moment& m) -> const Eigen::Matrix3d& { return point(m).C_x; }),
         a,

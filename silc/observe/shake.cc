@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "silc/base/nan.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -15,8 +15,6 @@ namespace {
 using Eigen::Matrix3d;
 using Eigen::Vector3d;
 using Eigen::VectorXd;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const char* PointName(Push::Point point) {
   switch (point) {

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numbers>
 
 #include "silc/base/check.h"
+#include "silc/base/nan.h"
 
 namespace silc {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> Collect(const std::vector<Moment>& moments,
                             const std::function<double(const Moment&)>& value) {

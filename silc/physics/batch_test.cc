@@ -6,70 +6,25 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "silc/base/rng.h"
 #include "silc/physics/group_kernel.h"
+#include "silc/physics/test_crowd.h"
 #include "silc/physics/test_models.h"
 
 namespace silc {
 namespace {
 
+using physics_test::All;
 using physics_test::DataPtr;
+using physics_test::Equip;
 using physics_test::G1;
 using physics_test::ModelPtr;
-using physics_test::RandomState;
+using physics_test::Range;
 
-BatchModelOptions G1Options() {
-  return {.feet = {"left_ankle_roll_link", "right_ankle_roll_link"},
-          .imus = {"imu_in_pelvis", "imu_in_torso"},
-          .frames = {"left_foot", "right_palm"},
-          .pushes = {"pelvis", "left_wrist_yaw_link"}};
-}
-
-std::vector<int> Range(int n) {
-  std::vector<int> v(n);
-  std::iota(v.begin(), v.end(), 0);
-  return v;
-}
-
-/// Robot number `identity` of an endless supply: state, parameters, gains, delay and pushes all
-/// differ.
-void Equip(PhysicsBatch* batch, int env, int identity, const mjModel& m, mjData* d) {
-  RandomState(m, 1 + identity % 4, 1000 + identity, d);
-  const std::vector<float> qpos(d->qpos, d->qpos + m.nq), qvel(d->qvel, d->qvel + m.nv);
-  const std::vector<int> one = {env};
-  batch->Reset(one, qpos, qvel);
-  Rng rng(77, identity);
-  const auto fill = [&](Field field, double low, double high) {
-    std::vector<float> values(batch->width(field));
-    for (float& x : values) x = static_cast<float>(rng.Uniform(low, high));
-    batch->Write(field, one, values);
-  };
-  fill(Field::kTarget, -0.4, 0.4);
-  fill(Field::kFeedforward, -1, 1);
-  fill(Field::kKp, 20, 100);
-  fill(Field::kKd, 1, 3);
-  fill(Field::kFriction, 0.5, 1.5);
-  fill(Field::kWrench, -60, 60);
-  batch->Write(Field::kDelay, one, std::vector<float>{static_cast<float>(identity % 3)});
-  batch->Write(Field::kWrenchSteps, one, std::vector<float>{3, static_cast<float>(identity % 9)});
-  std::vector<double> mass, com;
-  for (const BatchBody& body : batch->model().bodies) {
-    mass.push_back(body.mass * rng.Uniform(0.8, 1.3));
-    for (const double c : body.com) com.push_back(c + rng.Uniform(-0.01, 0.01));
-  }
-  batch->SetBodies(env, mass, com);
-}
-
-std::vector<float> All(PhysicsBatch* batch, Field field) {
-  std::vector<float> values(static_cast<std::size_t>(batch->num_envs()) * batch->width(field));
-  batch->Read(field, values);
-  return values;
-}
+BatchModelOptions G1Options() { return physics_test::G1Outputs({"pelvis", "left_wrist_yaw_link"}); }
 
 class BatchTest : public testing::Test {
  protected:

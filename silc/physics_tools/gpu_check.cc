@@ -8,93 +8,30 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <vector>
 
-#include "silc/base/rng.h"
 #include "silc/physics/cuda_batch.h"
 #include "silc/physics/device_array.h"
+#include "silc/physics/test_crowd.h"
 #include "silc/physics/test_models.h"
 
 namespace silc {
 namespace {
 
+using physics_test::All;
+using physics_test::Crowd;
 using physics_test::DataPtr;
+using physics_test::Equip;
 using physics_test::G1;
+using physics_test::MakeCrowd;
 using physics_test::ModelPtr;
-using physics_test::RandomState;
+using physics_test::Range;
 
-BatchModelOptions Outputs() {
-  return {.feet = {"left_ankle_roll_link", "right_ankle_roll_link"},
-          .imus = {"imu_in_pelvis", "imu_in_torso"},
-          .frames = {"left_foot", "right_palm"},
-          .pushes = {"pelvis"}};
-}
+BatchModelOptions Outputs() { return physics_test::G1Outputs({"pelvis"}); }
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::vector<int> Range(int n) {
-  std::vector<int> v(n);
-  std::iota(v.begin(), v.end(), 0);
-  return v;
-}
-
-/// Kinds of states (−1: standing), gains, masses, frictions, pushes of many robots.
-struct Crowd {
-  int size = 0;
-  std::vector<float> qpos, qvel, kp, kd, target, friction, wrench, steps;
-};
-
-Crowd MakeCrowd(const mjModel& m, mjData* d, int kinds, int n) {
-  Crowd c;
-  c.size = n;
-  for (int env = 0; env < n; ++env) {
-    Rng rng(3, env);
-    if (kinds > 0) {
-      RandomState(m, env % kinds, env, d);
-    } else {
-      mj_resetDataKeyframe(&m, d, 0);
-      for (int i = 7; i < m.nq; ++i) d->qpos[i] += 0.05 * rng.Normal();
-      for (int i = 0; i < m.nv; ++i) d->qvel[i] = 0.1 * rng.Normal();
-    }
-    c.qpos.insert(c.qpos.end(), d->qpos, d->qpos + m.nq);
-    c.qvel.insert(c.qvel.end(), d->qvel, d->qvel + m.nv);
-    for (int u = 0; u < m.nu; ++u) {
-      c.kp.push_back(static_cast<float>(8000 * m.dof_armature[6 + u]));
-      c.kd.push_back(static_cast<float>(200 * m.dof_armature[6 + u]));
-      c.target.push_back(static_cast<float>(m.key_qpos[7 + u] + 0.05 * rng.Normal()));
-    }
-    c.friction.push_back(static_cast<float>(rng.Uniform(0.6, 1.4)));
-    for (int k = 0; k < 6; ++k)
-      c.wrench.push_back(static_cast<float>(k < 2 ? rng.Uniform(-10, 10) : 0));
-    c.steps.push_back(1e6f);
-  }
-  return c;
-}
-
-/// Robot i of the crowd becomes the batch's robot place[i].
-void Equip(PhysicsBatch* batch, const Crowd& c, const std::vector<int>& place) {
-  const std::size_t n = place.size();
-  const auto part = [&](const std::vector<float>& v) {
-    return std::span<const float>(v).first(v.size() / c.size * n);
-  };
-  batch->Reset(place, part(c.qpos), part(c.qvel));
-  batch->Write(Field::kKp, place, part(c.kp));
-  batch->Write(Field::kKd, place, part(c.kd));
-  batch->Write(Field::kTarget, place, part(c.target));
-  batch->Write(Field::kFriction, place, part(c.friction));
-  batch->Write(Field::kWrench, place, part(c.wrench));
-  batch->Write(Field::kWrenchSteps, place, part(c.steps));
-}
-void Equip(PhysicsBatch* batch, const Crowd& c) { Equip(batch, c, Range(batch->num_envs())); }
-
-std::vector<float> All(PhysicsBatch* batch, Field field) {
-  std::vector<float> values(static_cast<std::size_t>(batch->num_envs()) * batch->width(field));
-  batch->Read(field, values);
-  return values;
 }
 
 /// Per robot: largest difference over the robot's largest value (at least `floor`). True when the

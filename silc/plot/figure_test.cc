@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <regex>
+
+#include "silc/base/nan.h"
 
 namespace silc::plot {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 int Count(const std::string& text, const std::string& part) {
   int count = 0;

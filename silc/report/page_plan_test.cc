@@ -23,7 +23,7 @@ PagePlan Plan(const std::string& rest) {
   return ReadPagePlan(YamlNode::Parse(head + rest + "}\n", "report.yaml"), OneMeasure());
 }
 
-std::string ErrorOf(const std::string& rest) {
+std::string ErrorOfPlan(const std::string& rest) {
   try {
     Plan(rest);
   } catch (const ConfigError& error) {
@@ -57,11 +57,11 @@ TEST(PagePlan, PatternsAddRowsAndTakeThemAway) {
 }
 
 TEST(PagePlan, WrongNamesAreSaid) {
-  EXPECT_NE(ErrorOf(", also: [basline]").find("did you mean baseline?"), std::string::npos);
-  EXPECT_NE(ErrorOf("}\n  - {name: wlak, id: i, menu: m, title: t, intro: x, quick: 1")
+  EXPECT_NE(ErrorOfPlan(", also: [basline]").find("did you mean baseline?"), std::string::npos);
+  EXPECT_NE(ErrorOfPlan("}\n  - {name: wlak, id: i, menu: m, title: t, intro: x, quick: 1")
                 .find("did you mean walk?"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("}\n  - {name: walk, id: i, menu: m, title: t, intro: x, quick: 1")
+  EXPECT_NE(ErrorOfPlan("}\n  - {name: walk, id: i, menu: m, title: t, intro: x, quick: 1")
                 .find("is there twice"),
             std::string::npos);
   EXPECT_THROW(Plan("").Find("budget"), ConfigError);

@@ -5,7 +5,6 @@
 // this model, recorded so that a change of the model or of the code that moves them is noticed.
 #include <gtest/gtest.h>
 
-#include <Eigen/Dense>
 #include <cmath>
 #include <span>
 
@@ -23,6 +22,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using Eigen::MatrixXd;
 using Eigen::Vector3d;
 using Eigen::VectorXd;
@@ -78,7 +78,7 @@ class G1Stiffness : public ::testing::Test {
     kkt.bottomLeftCorner(feet.rows(), nv + 6) = feet;
     MatrixXd rhs = MatrixXd::Zero(kkt.rows(), 3);
     rhs.topRows(nv + 6) = J.transpose();
-    return J * kkt.fullPivLu().solve(rhs).topRows(nv + 6);
+    return J * test::Solve(kkt, rhs).topRows(nv + 6);
   }
   double ComAboveAnkle() const {  // [m]
     const int ankle = mj_name2id(robot_.model(), mjOBJ_BODY, "left_ankle_pitch_link");
@@ -221,17 +221,16 @@ TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
     EXPECT_NEAR(leak[k] / figures[k], 1, 0.02) << TableOne()[k].name;
     // the same from statics alone: what a push meets when the joints have that stiffness
     const MatrixXd pushed = PushedCompliance(body_.com, open.M, ContactMode::kDoubleSupport);
-    const MatrixXd K_ds = pushed.inverse();
-    const Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd> solver(0.5 * (K_ds + K_ds.transpose()),
-                                                                    K_x);
-    EXPECT_NEAR(leak[k] / solver.eigenvalues().maxCoeff(), 1, 1e-6) << TableOne()[k].name;
+    const MatrixXd K_ds = test::Inverse(pushed);
+    EXPECT_NEAR(leak[k] / test::Eigenvalues(test::Sym(K_ds), K_x).maxCoeff(), 1, 1e-6)
+        << TableOne()[k].name;
     // the right budget: sees the leak, and its own task stiffness is the spec
     double against = 0;
     ASSERT_EQ(WorstEigenvalue(ds.N.transpose() * open.M * ds.N, closed.M, &against),
               StiffnessStatus::kOk);
     EXPECT_GE(against, leak[k] * (1 - 1e-9));
     const MatrixXd recovered =
-        (closed.J * MatrixXd(closed.M).inverse() * closed.J.transpose()).inverse();
+        test::Inverse(closed.J * test::Inverse(closed.M) * closed.J.transpose());
     EXPECT_LT((recovered - K_x).norm(), 1e-6 * K_x.norm());
     std::printf(
         "[ figures  ] %-14s leaks %.1f times in double support\n", TableOne()[k].name, leak[k]);
@@ -243,19 +242,17 @@ TEST_F(G1Stiffness, SingleSupportBudgetLeaksInDoubleSupport) {
 // is not.
 TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
   const MatrixXd J = Contact(ContactMode::kLeftSupport).com;
-  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse(), P = J_plus * J;
+  const MatrixXd J_plus = test::PseudoInverse(J), P = J_plus * J;
   const auto smallest = [&](const BudgetSpec& spec, const MatrixXd& Y) {
     const MatrixXd C_x = spec.com->cwiseInverse().asDiagonal();
     const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
-    return Eigen::SelfAdjointEigenSolver<MatrixXd>(0.5 * (C_q + C_q.transpose()))
-        .eigenvalues()
-        .minCoeff();
+    return test::MinEigenvalue(test::Sym(C_q));
   };
   const auto n = J.cols();
   double least = 0, most = -HUGE_VAL;
   for (const test::NamedBudget& mode : TableOne()) {
     for (double b : {0.25, 0.5, 1.0}) {
-      const double lambda = smallest(mode.spec, Kp_.inverse() / b);
+      const double lambda = smallest(mode.spec, test::Inverse(Kp_) / b);
       least = std::min(least, lambda);
       most = std::max(most, lambda);
     }
@@ -271,9 +268,7 @@ TEST_F(G1Stiffness, ThePapersGeneralSolutionIsIndefinite) {
 TEST_F(G1Stiffness, ThePrintedFormIsFarStricterThanItSays) {
   const ContactKinematics ss = Contact(ContactMode::kLeftSupport);
   const double figures[][2] = {{30.0, 3.0}, {42.8, 6.1}, {20.7, 2.8}};  // this model's
-  const auto slack = [](const MatrixXd& S) {
-    return Eigen::SelfAdjointEigenSolver<MatrixXd>(0.5 * (S + S.transpose())).eigenvalues()[0];
-  };
+  const auto slack = [](const MatrixXd& S) { return test::MinEigenvalue(test::Sym(S)); };
   for (int k = 0; k < 3; ++k) {
     const test::NamedBudget& mode = TableOne()[k];
     ReducedBudget budget;
@@ -324,8 +319,8 @@ TEST_F(G1Stiffness, DoubleSupportAllowsLessOfTheServo) {
       const MatrixXd J = contact.closed ? MatrixXd(J_q * contact.N) : MatrixXd(J_q);
       const MatrixXd B_0 = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
       const MatrixXd root = c.K_x.cwiseSqrt().asDiagonal();
-      const MatrixXd servo_over_bound = root * J * B_0.inverse() * J.transpose() * root;
-      eta[k] = Eigen::SelfAdjointEigenSolver<MatrixXd>(servo_over_bound).eigenvalues()[0];
+      const MatrixXd servo_over_bound = root * J * test::Inverse(B_0) * J.transpose() * root;
+      eta[k] = test::MinEigenvalue(servo_over_bound);
 
       // no force finds the servo stiffer against the bound than 1/eta, and one comes near
       const MatrixXd C = Task(J_q, Kp_, contact).C_x;
@@ -352,7 +347,7 @@ TEST_F(G1Stiffness, InFlightNothingHoldsTheCenterOfMass) {
   MatrixXd K = MatrixXd::Zero(nv + 6, nv + 6);
   K.bottomRightCorner(nv, nv) = Kp_;
   const VectorXd force = MatrixXd(body_.com).transpose() * Vector3d(10, 0, 0);
-  const VectorXd dq = K.completeOrthogonalDecomposition().solve(force);
+  const VectorXd dq = test::PseudoInverse(K) * force;
   EXPECT_NEAR((force - K * dq).norm() / force.head<6>().norm(), 1, 1e-9);
 }
 
@@ -372,7 +367,7 @@ TEST_F(G1Stiffness, GravityIsStifferThanTheAnkle) {
   EXPECT_NEAR(-H(ankle, ankle) / (weight * h), 1, 0.15);
   EXPECT_GT(-H(ankle, ankle), 5 * servo_.kp[ankle]);
   const MatrixXd total = Kp_ + MatrixXd(0.5 * (H + H.transpose()));
-  const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(total).eigenvalues();
+  const VectorXd eigenvalues = test::Eigenvalues(total);
   EXPECT_LT(eigenvalues[1], 0);  // it falls forward and sideways
   EXPECT_GT(eigenvalues[2], 0);
   EXPECT_GT(weight / h, test::PaperModes()[1].spec.com->x());
@@ -404,18 +399,14 @@ TEST_F(G1Stiffness, HandsAreBoundedOnTheBase) {
       ReducedBudget budget, stacked;
       ASSERT_EQ(ComputeReducedBudget(named.spec, servo_, contact, &budget), StiffnessStatus::kOk);
       ASSERT_EQ(ComputeReducedBudget(named.spec, servo_, in_world, &stacked), StiffnessStatus::kOk);
-      const auto smallest = [](const MatrixXd& M) {
-        return Eigen::SelfAdjointEigenSolver<MatrixXd>(M).eigenvalues()[0];
-      };
-      const auto weakest = [](const MatrixXd& J) {
-        return Eigen::JacobiSVD<MatrixXd>(J).singularValues()[8];
-      };
+      const auto smallest = [](const MatrixXd& M) { return test::MinEigenvalue(M); };
+      const auto weakest = [](const MatrixXd& J) { return test::SingularValues(J)[8]; };
       const MatrixXd K_z = contact.closed ? MatrixXd(contact.N.transpose() * Kp_ * contact.N) : Kp_;
       double servo_stacked = 0, servo = 0;
       ASSERT_EQ(WorstEigenvalue(K_z, stacked.M, &servo_stacked), StiffnessStatus::kOk);
       ASSERT_EQ(WorstEigenvalue(K_z, budget.M, &servo), StiffnessStatus::kOk);
       // what the budget allows centre of mass and hands in the world
-      const MatrixXd C = stacked.J * MatrixXd(budget.M).inverse() * stacked.J.transpose();
+      const MatrixXd C = stacked.J * test::Inverse(budget.M) * stacked.J.transpose();
       std::printf(
           "[ figures  ] %s, %s: weakest of nine rows %.3f m/rad in the world, %.3f on the base; "
           "smallest of M %.2f, %.2f N·m/rad; servo over budget %.0f, %.1f\n",

@@ -13,9 +13,9 @@ namespace silc {
 namespace {
 
 // The message of loading a robot, with the temporary folder's path cut out of it.
-std::string LoadError(const std::string& yaml,
-                      const std::string& mjcf,
-                      const LoadOptions& options = {}) {
+std::string ModelError(const std::string& yaml,
+                       const std::string& mjcf,
+                       const LoadOptions& options = {}) {
   const TinyBipedFolder files(yaml, mjcf);
   try {
     RobotModel::Load(files.robot_yaml(), options);
@@ -107,7 +107,7 @@ TEST(RobotModel, FeetStandOnTheChosenGeoms) {
   EXPECT_EQ(plate.FootOfGeom(geom), kLeft);
   EXPECT_EQ(plate.FootOfGeom(plate.floor_geom()), -1);
   EXPECT_EQ(
-      LoadError(kTinyBipedYaml, kTinyBipedMjcf, {.foot_collision = "plates"}),
+      ModelError(kTinyBipedYaml, kTinyBipedMjcf, {.foot_collision = "plates"}),
       "robot.yaml: feet.collision: 'plates' is not among feet.left.geoms; did you mean plate?");
 }
 
@@ -198,7 +198,7 @@ TEST(RobotModel, NamesTheModelDoesNotHaveAreErrorsWithNearMisses) {
   for (const Case& c : cases) {
     const std::string yaml = Changed(kTinyBipedYaml, c.from, c.to);
     ASSERT_FALSE(yaml.starts_with("BAD")) << yaml;
-    const std::string text = LoadError(yaml, kTinyBipedMjcf);
+    const std::string text = ModelError(yaml, kTinyBipedMjcf);
     EXPECT_TRUE(text.starts_with(c.message)) << "wanted: " << c.message << "\n   got: " << text;
   }
 }
@@ -231,20 +231,20 @@ TEST(RobotModel, ModelsItCannotTreatAreRefused) {
     if (std::string(c.to).find("l_kne\"") != std::string::npos) {
       mjcf = Changed(mjcf, "joint=\"l_knee\"", "joint=\"l_kne\"");
     }
-    const std::string text = LoadError(kTinyBipedYaml, mjcf);
+    const std::string text = ModelError(kTinyBipedYaml, mjcf);
     EXPECT_TRUE(text.starts_with(c.message)) << "wanted: " << c.message << "\n   got: " << text;
   }
 }
 
 TEST(RobotModel, MujocoComplaintsArePassedOnWithTheFile) {
   const std::string unknown =
-      LoadError(kTinyBipedYaml, Changed(kTinyBipedMjcf, "<freejoint/>", "<freejoint/><wheel/>"));
+      ModelError(kTinyBipedYaml, Changed(kTinyBipedMjcf, "<freejoint/>", "<freejoint/><wheel/>"));
   EXPECT_TRUE(unknown.starts_with("tiny.xml: ")) << unknown;
   EXPECT_NE(unknown.find("wheel"), std::string::npos) << unknown;
-  const std::string broken = LoadError(kTinyBipedYaml, "<mujoco><worldbody>");
+  const std::string broken = ModelError(kTinyBipedYaml, "<mujoco><worldbody>");
   EXPECT_TRUE(broken.starts_with("tiny.xml: ")) << broken;
   // parsed, but refused by the compiler
-  const std::string massless = LoadError(
+  const std::string massless = ModelError(
       kTinyBipedYaml,
       Changed(
           kTinyBipedMjcf, "<site name=\"gyro\"/>", "<site name=\"gyro\"/><body><joint/></body>"));

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "silc/base/check.h"
+#include "silc/base/nan.h"
 #include "silc/base/rng.h"
 #include "silc/stiffness/vector_kernel.h"
 
 namespace silc {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // A radius this close to one cannot be told from one: eigenvalues carry about nv·H·ε ≈ 1e-13, more
 // when they are defective.
 constexpr double kMargin = 1e-9;

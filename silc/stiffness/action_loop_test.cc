@@ -10,6 +10,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::VectorXd;
 
@@ -134,7 +135,7 @@ TEST(ActionLoop, FastSeesPastACrowdOfSlowModes) {
     VectorXd gain = VectorXd::LinSpaced(n, 0.6, -0.4);
     const double slowest = std::pow(10, rng.Uniform(-3.5, -1.5));  // distance from the circle
     for (int k = 0; k < 4; ++k) gain[k] = 1 - slowest * (1 + 2 * k);
-    const MatrixXd slow = V * gain.asDiagonal() * V.inverse();
+    const MatrixXd slow = V * gain.asDiagonal() * test::Inverse(V);
     A[0] += 0.7 * slow;
     A[1] += 0.3 * slow;
     // one more, of any delay and sign: on the circle at any angle, or not

@@ -10,6 +10,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::RandomMatrix;
 using test::RandomSpd;
@@ -26,9 +27,9 @@ TEST(JointBudget, GivesTheTaskItsStiffnessExactly) {
     JointMatrix M;
     ASSERT_EQ(JointBudget(J, K_x, W, rng.Uniform(0.1, 2), &M), StiffnessStatus::kOk);
     EXPECT_GT(test::MinEigenvalue(M), 0);
-    const MatrixXd C_x = J * MatrixXd(M).inverse() * J.transpose();
+    const MatrixXd C_x = J * test::Inverse(M) * J.transpose();
     // M's condition is some 1e4, so an inverse has twelve digits
-    EXPECT_TRUE(C_x.isApprox(K_x.inverse(), 1e-9)) << "trial " << trial;
+    EXPECT_TRUE(C_x.isApprox(test::Inverse(K_x), 1e-9)) << "trial " << trial;
   }
 }
 
@@ -42,11 +43,11 @@ TEST(JointBudget, WithIdentityWeightIsThePapers) {
   const MatrixXd I = MatrixXd::Identity(n, n);
   JointMatrix M;
   ASSERT_EQ(JointBudget(J, K_x, I, k, &M), StiffnessStatus::kOk);
-  const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+  const MatrixXd J_plus = test::PseudoInverse(J);
   EXPECT_TRUE(MatrixXd(M).isApprox(J.transpose() * K_x * J + k * (I - J_plus * J), 1e-11));
   // the paper's C_q with Y = I/k
-  const MatrixXd C_q = J_plus * K_x.inverse() * J_plus.transpose() + (I - J_plus * J) / k;
-  EXPECT_TRUE(MatrixXd(M).inverse().isApprox(C_q, 1e-10));
+  const MatrixXd C_q = J_plus * test::Inverse(K_x) * J_plus.transpose() + (I - J_plus * J) / k;
+  EXPECT_TRUE(test::Inverse(M).isApprox(C_q, 1e-10));
 }
 
 // Neutral point: b = 1, W = Kp and the task stiffness that the servo has anyway give M = Kp.
@@ -54,7 +55,7 @@ TEST(JointBudget, TheServosOwnStiffnessIsTheNeutralBudget) {
   Rng rng(3);
   const Servo servo = test::RandomServo(10, &rng);
   const MatrixXd Kp = servo.kp.asDiagonal(), J = RandomMatrix(3, 10, &rng);
-  const MatrixXd K_x = (J * Kp.inverse() * J.transpose()).inverse();
+  const MatrixXd K_x = test::Inverse(J * test::Inverse(Kp) * J.transpose());
   JointMatrix M;
   ASSERT_EQ(JointBudget(J, test::Sym(K_x), Kp, 1, &M), StiffnessStatus::kOk);
   EXPECT_TRUE(MatrixXd(M).isApprox(Kp, 1e-11));
@@ -69,7 +70,7 @@ TEST(JointBudget, StackedTasksKeepTheirMarginals) {
   JointMatrix M;
   ASSERT_EQ(JointBudget(J, k.asDiagonal().toDenseMatrix(), MatrixXd::Identity(20, 20), 50, &M),
             StiffnessStatus::kOk);
-  const MatrixXd C = J * MatrixXd(M).inverse() * J.transpose();
+  const MatrixXd C = J * test::Inverse(M) * J.transpose();
   for (int i = 0; i < 9; ++i) EXPECT_NEAR(1 / C(i, i), k[i], 1e-8 * k[i]);
 }
 
@@ -83,7 +84,7 @@ TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
     const int n = 6, m = 2;
     const MatrixXd J = RandomMatrix(m, n, &rng), C_x = RandomSpd(m, &rng, 0.1, 30);
     const MatrixXd Y = RandomSpd(n, &rng);
-    const MatrixXd J_plus = J.completeOrthogonalDecomposition().pseudoInverse();
+    const MatrixXd J_plus = test::PseudoInverse(J);
     const MatrixXd P = J_plus * J;
     const MatrixXd C_q = J_plus * C_x * J_plus.transpose() + Y - P * Y * P.transpose();
     EXPECT_TRUE((J * C_q * J.transpose()).isApprox(C_x, 1e-9));
@@ -92,11 +93,10 @@ TEST(JointBudget, ThePapersGeneralSolutionNeedNotBePositive) {
     EXPECT_TRUE((J * C_any * J.transpose()).isApprox(C_x, 1e-9));
 
     const MatrixXd V = test::Kernel(J);
-    const MatrixXd U =
-        Eigen::HouseholderQR<MatrixXd>(J.transpose()).householderQ() * MatrixXd::Identity(n, m);
+    const MatrixXd U = test::OrthonormalColumns(J.transpose());
     const MatrixXd schur =
         U.transpose() * J_plus * C_x * J_plus.transpose() * U -
-        U.transpose() * Y * V * (V.transpose() * Y * V).inverse() * V.transpose() * Y * U;
+        U.transpose() * Y * V * test::Inverse(V.transpose() * Y * V) * V.transpose() * Y * U;
     const bool predicted = test::MinEigenvalue(test::Sym(schur)) > 0;
     EXPECT_EQ(test::MinEigenvalue(test::Sym(C_q)) > 0, predicted) << "trial " << trial;
     (predicted ? positive : indefinite)++;
@@ -197,7 +197,7 @@ TEST(ReducedBudget, RecoversTheSpecInEveryContactMode) {
           EXPECT_TRUE(MatrixXd(budget.M).isApprox(posture, 1e-13));
           continue;
         }
-        const MatrixXd C = J * MatrixXd(budget.M).ldlt().solve(J.transpose());
+        const MatrixXd C = J * test::SolveSpd(budget.M, J.transpose());
         const MatrixXd root = want.cwiseSqrt().asDiagonal();
         EXPECT_TRUE((root * C * root).isIdentity(1e-6));
       }

@@ -7,11 +7,14 @@
 #include <cmath>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/test_algebra.h"
 
 namespace silc {
 namespace {
 
-using Factor = Eigen::LLT<JointMatrix>;
+using namespace test::eager;
+using Eigen::MatrixXd;
+using Factor = Eigen::LLT<MatrixXd>;
 
 // Cholesky factor of M; a matrix that is finite and has none is not a budget.
 StiffnessStatus FactorBudget(const ConstMatrix& K, const ConstMatrix& M, Factor* factor) {
@@ -24,11 +27,8 @@ StiffnessStatus FactorBudget(const ConstMatrix& K, const ConstMatrix& M, Factor*
 }
 
 // A of the condition: L⁻¹ K, L⁻¹ K L⁻ᵀ or 2 L⁻¹ K L⁻ᵀ − I, with L Lᵀ = M in `factor`
-StiffnessStatus Whiten(Condition condition,
-                       const ConstMatrix& K,
-                       const ConstMatrix& M,
-                       Factor* factor,
-                       JointMatrix* A) {
+StiffnessStatus Whiten(
+    Condition condition, const ConstMatrix& K, const ConstMatrix& M, Factor* factor, MatrixXd* A) {
   const StiffnessStatus status = FactorBudget(K, M, factor);
   if (status != StiffnessStatus::kOk) return status;
   *A = K;
@@ -54,10 +54,10 @@ constexpr double kSmallestSigma = 1e-8;
 // σ, u, v from the eigenvectors of AᵀA, and the derivative with respect to the matrix inside A
 StiffnessStatus Triple(Condition condition,
                        const Factor& factor,
-                       const JointMatrix& A,
+                       const MatrixXd& A,
                        SigmaTriple* triple) {
-  const JointMatrix gram = A.transpose() * A;
-  const Eigen::SelfAdjointEigenSolver<JointMatrix> solver(gram);
+  const MatrixXd gram = A.transpose() * A;
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(gram);
   if (solver.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
   const Eigen::Index top = gram.rows() - 1;
   triple->sigma = std::sqrt(std::max(0.0, solver.eigenvalues()[top]));
@@ -79,10 +79,10 @@ StiffnessStatus LargestSigma(Condition condition,
                              const ConstMatrix& M,
                              double* sigma) {
   Factor factor;
-  JointMatrix A;
+  MatrixXd A;
   const StiffnessStatus status = Whiten(condition, K, M, &factor, &A);
   if (status != StiffnessStatus::kOk) return status;
-  const JointMatrix gram = A.transpose() * A;
+  const MatrixXd gram = A.transpose() * A;
   double lambda = 0;
   const StiffnessStatus solved = LargestEigenvalue(gram, &lambda);
   *sigma = std::sqrt(std::max(0.0, lambda));
@@ -94,7 +94,7 @@ StiffnessStatus LargestSigma(Condition condition,
                              const ConstMatrix& M,
                              SigmaTriple* triple) {
   Factor factor;
-  JointMatrix A;
+  MatrixXd A;
   const StiffnessStatus status = Whiten(condition, K, M, &factor, &A);
   if (status != StiffnessStatus::kOk) return status;
   return Triple(condition, factor, A, triple);
@@ -105,17 +105,17 @@ StiffnessStatus AllSigmas(Condition condition,
                           const ConstMatrix& M,
                           SigmaSpectrum* spectrum) {
   Factor factor;
-  JointMatrix A;
+  MatrixXd A;
   const StiffnessStatus status = Whiten(condition, K, M, &factor, &A);
   if (status != StiffnessStatus::kOk) return status;
-  const JointMatrix gram = A.transpose() * A;
-  const Eigen::SelfAdjointEigenSolver<JointMatrix> solver(gram);
+  const MatrixXd gram = A.transpose() * A;
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(gram);
   if (solver.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
 
   const Eigen::Index n = gram.rows();
   spectrum->sigma = solver.eigenvalues().reverse().cwiseMax(0.0).cwiseSqrt();
   spectrum->V = solver.eigenvectors().rowwise().reverse();
-  spectrum->U.noalias() = A * spectrum->V;
+  spectrum->U = A * spectrum->V;
   for (Eigen::Index i = 0; i < n; ++i) {
     if (spectrum->sigma[i] > kSmallestSigma * spectrum->sigma[0]) {
       spectrum->U.col(i) /= spectrum->sigma[i];
@@ -138,24 +138,24 @@ StiffnessStatus LargestBandSigma(const ConstMatrix& K,
   SILC_CHECK(m.rows() == M.rows() && m.cols() == M.cols());
   if (!m.allFinite() || !M.allFinite()) return StiffnessStatus::kNotFinite;
   // a floor below zero would allow negative stiffness while promising sym(K⁻¹) ≥ M⁻¹
-  const JointMatrix floor = m;
-  const Eigen::SelfAdjointEigenSolver<JointMatrix> lowest(floor, Eigen::EigenvaluesOnly);
+  const MatrixXd floor = m;
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> lowest(floor, Eigen::EigenvaluesOnly);
   if (lowest.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
   if (lowest.eigenvalues()[0] < -1e-12 * M.cwiseAbs().maxCoeff()) {
     return StiffnessStatus::kBudgetNotPositive;
   }
-  const JointMatrix half = 0.5 * (M - m), from_centre = K - 0.5 * (M + m);
+  const MatrixXd half = 0.5 * (M - m), from_centre = K - 0.5 * (M + m);
   Factor factor;
-  JointMatrix A;
+  MatrixXd A;
   const StiffnessStatus status = Whiten(Condition::kTwoSided, from_centre, half, &factor, &A);
   if (status != StiffnessStatus::kOk) return status;
   return Triple(Condition::kTwoSided, factor, A, triple);
 }
 
 StiffnessStatus WorstEigenvalue(const ConstMatrix& K, const ConstMatrix& M, double* lambda) {
-  const JointMatrix sym = 0.5 * (K + K.transpose());
+  const MatrixXd sym = 0.5 * (K + K.transpose());
   Factor factor;
-  JointMatrix A;
+  MatrixXd A;
   const StiffnessStatus status = Whiten(Condition::kTwoSided, sym, M, &factor, &A);
   if (status != StiffnessStatus::kOk) return status;
   return LargestEigenvalue(A, lambda);

@@ -11,6 +11,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::VectorXd;
 

@@ -6,16 +6,14 @@
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "silc/base/check.h"
+#include "silc/base/nan.h"
 #include "silc/stiffness/reciprocal_condition.h"
 #include "silc/stiffness/row_rank.h"
 
 namespace silc {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 using TallMatrix =
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows>;

@@ -29,6 +29,7 @@ std::atomic<long long> allocations{0};
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::StickHumanoid;
 using test::VectorXd;

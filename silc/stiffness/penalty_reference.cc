@@ -6,9 +6,12 @@
 #include <cmath>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/test_algebra.h"
 
 namespace silc {
 namespace {
+
+using namespace test::eager;
 
 // −α Kp times each column: how K answers to X
 template <typename Matrix>
@@ -30,7 +33,7 @@ StiffnessStatus InReducedCoordinates(const ConstMatrix& K,
   if (N != nullptr) {
     SILC_CHECK(N->rows() == K.rows());
     const JointMatrix KN = K * *N;
-    K_z.noalias() = N->transpose() * KN;
+    K_z = N->transpose() * KN;
   }
   JointMatrix dK_z = JointMatrix::Zero(K_z.rows(), K_z.cols());
   const StiffnessStatus status = penalty(K_z, &dK_z);
@@ -38,7 +41,7 @@ StiffnessStatus InReducedCoordinates(const ConstMatrix& K,
   *dK = dK_z;
   if (N != nullptr) {
     const JointMatrix NdK = *N * dK_z;
-    dK->noalias() = NdK * N->transpose();
+    *dK = NdK * N->transpose();
   }
   return StiffnessStatus::kOk;
 }
@@ -76,9 +79,9 @@ void StaticDirection(const Servo& servo,
     const JointVector p = direction->p;
     direction->p = stiffness.loop.transpose().solve(p);
   }
-  direction->r_a.noalias() = stiffness.X * right;
-  if (channels.torque) direction->r_tau.noalias() = -(stiffness.K * right);
-  if (channels.E != nullptr) direction->r_g.noalias() = *channels.E * right;
+  direction->r_a = stiffness.X * right;
+  if (channels.torque) direction->r_tau = -(stiffness.K * right);
+  if (channels.E != nullptr) direction->r_g = *channels.E * right;
 }
 
 void OneStepGradient(const Servo& servo, const ConstMatrix& dK, PolicyGradient* gradient) {
@@ -101,9 +104,9 @@ void StaticGradient(const Servo& servo,
     const JointMatrix p = gradient->dS_q;
     gradient->dS_q = stiffness.loop.transpose().solve(p);
   }
-  gradient->dS_a.noalias() = gradient->dS_q * stiffness.X.transpose();
-  if (channels.torque) gradient->dS_tau.noalias() = -(gradient->dS_q * stiffness.K.transpose());
-  if (channels.E != nullptr) gradient->dS_g.noalias() = gradient->dS_q * channels.E->transpose();
+  gradient->dS_a = gradient->dS_q * stiffness.X.transpose();
+  if (channels.torque) gradient->dS_tau = -(gradient->dS_q * stiffness.K.transpose());
+  if (channels.E != nullptr) gradient->dS_g = gradient->dS_q * channels.E->transpose();
 }
 
 StiffnessStatus LargestSigmaPenalty(Condition condition,

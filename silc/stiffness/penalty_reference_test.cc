@@ -11,12 +11,14 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::RandomMatrix;
 using test::RandomSpd;
 using test::VectorXd;
 
-constexpr Condition kConditions[] = {Condition::kOneSided, Condition::kTwoSided, Condition::kDisc};
+constexpr Condition kAllConditions[] = {
+    Condition::kOneSided, Condition::kTwoSided, Condition::kDisc};
 
 // central differences of smooth functions of size one with h = 1e-6: rounding 1e-10, truncation
 // 1e-12
@@ -39,7 +41,7 @@ MatrixXd StaticK(const Servo& servo, const Sums& s, const MatrixXd& E) {
   // (S3) once more, with inverses
   const MatrixXd Kp = servo.kp.asDiagonal(), alpha = servo.alpha.asDiagonal();
   const MatrixXd I = MatrixXd::Identity(servo.nv(), servo.nv());
-  return Kp * (I - alpha * (I - s.S_a - s.S_tau * Kp * alpha).inverse() *
+  return Kp * (I - alpha * test::Inverse(I - s.S_a - s.S_tau * Kp * alpha) *
                        (s.S_q + s.S_g * E - s.S_tau * Kp));
 }
 
@@ -94,18 +96,18 @@ struct Fixture {
 };
 
 double WrittenSigma(Condition condition, const MatrixXd& K, const MatrixXd& M, int index) {
-  const MatrixXd Li = test::LowerCholesky(M).inverse();
+  const MatrixXd Li = test::Inverse(test::LowerCholesky(M));
   MatrixXd A = Li * K;
   if (condition != Condition::kOneSided) A = A * Li.transpose();
   if (condition == Condition::kDisc) A = 2 * A - MatrixXd::Identity(K.rows(), K.cols());
-  return Eigen::JacobiSVD<MatrixXd>(A).singularValues()[index];
+  return test::SingularValues(A)[index];
 }
 
 // (S8), (S9): the hinge on the largest σ of K_s, with respect to S_q, S_a, S_tau and S_g.
 TEST(Penalty, GradientThroughTheStaticStiffness) {
   for (int trial = 0; trial < 5; ++trial) {
     Fixture f(100 + trial);
-    for (Condition condition : kConditions) {
+    for (Condition condition : kAllConditions) {
       double value = 0;
       JointMatrix dK;
       ASSERT_EQ(LargestSigmaPenalty(condition, f.stiffness.K, f.M, nullptr, &value, &dK),
@@ -126,7 +128,7 @@ TEST(Penalty, GradientThroughTheStaticStiffness) {
 TEST(Penalty, GradientOfAllViolatingSigmas) {
   for (int trial = 0; trial < 5; ++trial) {
     Fixture f(200 + trial);
-    for (Condition condition : kConditions) {
+    for (Condition condition : kAllConditions) {
       double value = 0;
       JointMatrix dK;
       ASSERT_EQ(AllSigmasPenalty(condition, f.stiffness.K, f.M, nullptr, &value, &dK),
@@ -166,7 +168,7 @@ TEST(Penalty, GradientThroughTheLatestFrame) {
   const MatrixXd J_q = f.sums.S_q;
   JointMatrix K_1, dK;
   ASSERT_EQ(OneStepStiffness(f.servo, J_q, &K_1), StiffnessStatus::kOk);
-  for (Condition condition : kConditions) {
+  for (Condition condition : kAllConditions) {
     double value = 0;
     ASSERT_EQ(LargestSigmaPenalty(condition, K_1, f.M, nullptr, &value, &dK), StiffnessStatus::kOk);
     PolicyGradient gradient;
@@ -228,7 +230,7 @@ TEST(Penalty, TaskStiffnessGradientsReachThePolicy) {
   Fixture f(600);
   const MatrixXd J = RandomMatrix(2, f.n, &f.rng, 0.4);
   const auto compliance = [&](const MatrixXd& K) {
-    return MatrixXd(J * K.inverse() * J.transpose());
+    return MatrixXd(J * test::Inverse(K) * J.transpose());
   };
   JointVector left, right;
   PolicyGradient gradient;
@@ -237,7 +239,7 @@ TEST(Penalty, TaskStiffnessGradientsReachThePolicy) {
   f.ExpectGradient([&](const MatrixXd& K) { return 1 / compliance(K)(1, 1); }, gradient);
   TaskStiffnessGradient(J, f.stiffness.K, nullptr, nullptr, 0, 1, &left, &right);
   StaticGradient(f.servo, f.stiffness, f.channels, left * right.transpose(), &gradient);
-  f.ExpectGradient([&](const MatrixXd& K) { return MatrixXd(compliance(K).inverse())(0, 1); },
+  f.ExpectGradient([&](const MatrixXd& K) { return MatrixXd(test::Inverse(compliance(K)))(0, 1); },
                    gradient);
 }
 

@@ -14,6 +14,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 using test::VectorXd;
 
@@ -75,25 +76,26 @@ Net ReverseOfTangent(const Net& net, const VectorXd& o, const VectorXd& s, const
   return gradient;
 }
 
-constexpr int kJoints = 3, kFrames = 2, kFrame = 2 * kJoints;  // a frame is [q, previous action]
+constexpr int kArmJoints = 3, kFrames = 2,
+              kFrame = 2 * kArmJoints;  // a frame is [q, previous action]
 
 struct Problem {
   explicit Problem(int seed) {
     Rng rng(seed);
-    servo = test::RandomServo(kJoints, &rng);
-    const int widths[] = {kFrames * kFrame, 8, 7, kJoints};
+    servo = test::RandomServo(kArmJoints, &rng);
+    const int widths[] = {kFrames * kFrame, 8, 7, kArmJoints};
     for (int l = 0; l < 3; ++l) {
       net.push_back({test::RandomMatrix(widths[l + 1], widths[l], &rng, 0.5),
                      test::RandomMatrix(widths[l + 1], 1, &rng, 0.3)});
     }
     o = test::RandomMatrix(kFrames * kFrame, 1, &rng);
-    M = test::RandomSpd(kJoints, &rng, 5, 40);
+    M = test::RandomSpd(kArmJoints, &rng, 5, 40);
   }
   // every q slot, or every previous-action slot, seeded with one tangent each
   static MatrixXd Seed(bool action, int frames = kFrames) {
-    MatrixXd seed = MatrixXd::Zero(kFrames * kFrame, kJoints);
+    MatrixXd seed = MatrixXd::Zero(kFrames * kFrame, kArmJoints);
     for (int i = 0; i < frames; ++i) {
-      seed.middleRows(i * kFrame + (action ? kJoints : 0), kJoints).setIdentity();
+      seed.middleRows(i * kFrame + (action ? kArmJoints : 0), kArmJoints).setIdentity();
     }
     return seed;
   }
@@ -101,22 +103,22 @@ struct Problem {
     PolicySums sums;
     sums.S_q = Tangents(n, o, Seed(false));
     sums.S_a = 0.3 * Tangents(n, o, Seed(true));  // the observation scales its actions by 0.3
-    sums.S_tau.setZero(kJoints, kJoints);
-    sums.S_g.setZero(kJoints, 3);
+    sums.S_tau.setZero(kArmJoints, kArmJoints);
+    sums.S_g.setZero(kArmJoints, 3);
     sums.sees_action = true;
     return sums;
   }
   double StaticLoss(const Net& n) const {
     const PolicySums s = Sums(n);
-    const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
-    const MatrixXd X = (I - MatrixXd(s.S_a)).inverse() * s.S_q;
+    const MatrixXd I = MatrixXd::Identity(kArmJoints, kArmJoints);
+    const MatrixXd X = test::Inverse(I - MatrixXd(s.S_a)) * s.S_q;
     return Loss(X);
   }
   double OneStepLoss(const Net& n) const { return Loss(Tangents(n, o, Seed(false, 1))); }
   double Loss(const MatrixXd& X) const {
-    const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
+    const MatrixXd I = MatrixXd::Identity(kArmJoints, kArmJoints);
     const MatrixXd K = servo.kp.asDiagonal() * (I - servo.alpha.asDiagonal() * X);
-    const MatrixXd Li = test::LowerCholesky(M).inverse();
+    const MatrixXd Li = test::Inverse(test::LowerCholesky(M));
     return Hinge(test::SpectralNorm(2 * Li * K * Li.transpose() - I));
   }
 
@@ -163,7 +165,7 @@ TEST(PolicyGradient, TangentsAreTheJacobianAndSeedsStack) {
         (Forward(problem.net, problem.o + e) - Forward(problem.net, problem.o - e)) / 2e-6;
     EXPECT_LT((J.col(k) - column).norm(), 1e-8);
   }
-  const MatrixXd sum = J.middleCols(0, kJoints) + J.middleCols(kFrame, kJoints);
+  const MatrixXd sum = J.middleCols(0, kArmJoints) + J.middleCols(kFrame, kArmJoints);
   EXPECT_LT((Tangents(problem.net, problem.o, Problem::Seed(false)) - sum).norm(), 1e-14);
 }
 

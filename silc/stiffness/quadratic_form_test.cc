@@ -11,6 +11,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 
 // Chance that a random unit vector in n dimensions has x₁² > s: the tail of Beta(1/2, (n−1)/2),

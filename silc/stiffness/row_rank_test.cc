@@ -8,11 +8,12 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::MatrixXd;
 
 // m orthonormal rows, one of which is bent into another until `part` of it is left outside.
 MatrixXd NearlyDependent(int m, int n, double part, Rng* rng) {
-  const MatrixXd Q = Eigen::HouseholderQR<MatrixXd>(test::RandomMatrix(n, n, rng)).householderQ();
+  const MatrixXd Q = test::OrthonormalColumns(test::RandomMatrix(n, n, rng));
   MatrixXd J = Q.topRows(m);
   J.row(m - 1) = J.row(0) + part * J.row(m - 1);
   return J;

@@ -6,10 +6,12 @@
 #include <Eigen/LU>
 
 #include "silc/base/check.h"
+#include "silc/stiffness/test_algebra.h"
 
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
@@ -42,12 +44,12 @@ StiffnessStatus WorstTaskEigenvalue(const ConstMatrix& K_x,
   SILC_CHECK(K_x.rows() == K_x.cols() && K_x_max.rows() == K_x.rows() &&
              K_x_max.cols() == K_x.cols() && K_x.rows() <= kMaxTaskRows);
   if (!K_x.allFinite() || !K_x_max.allFinite()) return StiffnessStatus::kNotFinite;
-  const Eigen::LLT<TaskMatrix> factor(K_x_max);
+  const Eigen::LLT<MatrixXd> factor(K_x_max);
   if (factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
-  TaskMatrix A = 0.5 * (K_x + K_x.transpose());
+  MatrixXd A = 0.5 * (K_x + K_x.transpose());
   factor.matrixL().solveInPlace(A);
   factor.matrixU().solveInPlace<Eigen::OnTheRight>(A);
-  const Eigen::SelfAdjointEigenSolver<TaskMatrix> solver(A, Eigen::EigenvaluesOnly);
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(A, Eigen::EigenvaluesOnly);
   if (solver.info() != Eigen::Success) return StiffnessStatus::kNoConvergence;
   *lambda = solver.eigenvalues()[A.rows() - 1];
   return StiffnessStatus::kOk;

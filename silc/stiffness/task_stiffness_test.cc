@@ -12,6 +12,7 @@
 namespace silc {
 namespace {
 
+using namespace test::eager;
 using test::LoewnerLessEqual;
 using test::LowerCholesky;
 using test::MatrixXd;
@@ -45,7 +46,7 @@ VectorXd Push(const MatrixXd& J, const MatrixXd& K, const MatrixXd& J_c, const V
   kkt << K, J_c.transpose(), J_c, MatrixXd::Zero(c, c);
   VectorXd rhs = VectorXd::Zero(n + c);
   rhs.head(n) = J.transpose() * f;
-  return J * kkt.fullPivLu().solve(rhs).head(n);
+  return J * VectorXd(test::Solve(kkt, rhs)).head(n);
 }
 
 // (S11): C_x is what pushes measure, one axis at a time, open chain and closed; K_x is what it
@@ -148,7 +149,7 @@ TEST(TaskStiffness, DiscBoundsTheTask) {
     ++tried;
     const MatrixXd bound = Sym(Task(J, M, &N).K_x);
     EXPECT_TRUE(LoewnerLessEqual(got.K_x, bound, 1e-7)) << "trial " << trial;
-    EXPECT_TRUE(LoewnerLessEqual(bound.inverse(), got.C_x, 1e-7));
+    EXPECT_TRUE(LoewnerLessEqual(test::Inverse(bound), got.C_x, 1e-7));
     double sigma = 0;
     ASSERT_EQ(LargestSigma(Condition::kDisc, got.K_x, bound, &sigma), StiffnessStatus::kOk);
     EXPECT_LE(sigma, 1 + 1e-6);
@@ -161,11 +162,11 @@ TEST(TaskStiffness, ClosingTheChainStiffens) {
   Rng rng(6);
   for (int trial = 0; trial < 100; ++trial) {
     const int n = 10, c = 4;
-    const MatrixXd K = RandomSpd(n, &rng), J_c = RandomMatrix(c, n, &rng), C = K.inverse();
+    const MatrixXd K = RandomSpd(n, &rng), J_c = RandomMatrix(c, n, &rng), C = test::Inverse(K);
     const MatrixXd N = test::Kernel(J_c);
-    const MatrixXd C_ds = N * (N.transpose() * K * N).inverse() * N.transpose();
+    const MatrixXd C_ds = N * test::Inverse(N.transpose() * K * N) * N.transpose();
     const MatrixXd identity =
-        C - C * J_c.transpose() * (J_c * C * J_c.transpose()).inverse() * J_c * C;
+        C - C * J_c.transpose() * test::Inverse(J_c * C * J_c.transpose()) * J_c * C;
     EXPECT_TRUE(C_ds.isApprox(identity, 1e-9));
     EXPECT_TRUE(LoewnerLessEqual(C_ds, C));
     const MatrixXd J = RandomMatrix(2, n, &rng);

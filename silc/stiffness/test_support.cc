@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/stiffness/test_support.h"
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 
 namespace silc::test {
+
+using namespace eager;
 
 MatrixXd RandomMatrix(int rows, int cols, Rng* rng, double scale) {
   MatrixXd m(rows, cols);
@@ -15,7 +18,7 @@ MatrixXd RandomMatrix(int rows, int cols, Rng* rng, double scale) {
 }
 
 MatrixXd RandomSpd(int n, Rng* rng, double low, double high) {
-  const MatrixXd Q = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(n, n, rng)).householderQ();
+  const MatrixXd Q = OrthonormalColumns(RandomMatrix(n, n, rng));
   VectorXd values(n);
   for (int i = 0; i < n; ++i) values[i] = low * std::pow(high / low, rng->Uniform());
   const MatrixXd S = Q * values.asDiagonal() * Q.transpose();
@@ -26,24 +29,51 @@ MatrixXd Sym(const MatrixXd& A) { return 0.5 * (A + A.transpose()); }
 
 MatrixXd Skew(const MatrixXd& A) { return 0.5 * (A - A.transpose()); }
 
-double SpectralNorm(const MatrixXd& A) { return Eigen::JacobiSVD<MatrixXd>(A).singularValues()[0]; }
-
-double MaxEigenvalue(const MatrixXd& S) {
-  return Eigen::SelfAdjointEigenSolver<MatrixXd>(S).eigenvalues().maxCoeff();
+VectorXd SingularValues(const MatrixXd& A) {
+  return Eigen::JacobiSVD<MatrixXd>(A).singularValues();
 }
 
-double MinEigenvalue(const MatrixXd& S) {
-  return Eigen::SelfAdjointEigenSolver<MatrixXd>(S).eigenvalues().minCoeff();
+double SpectralNorm(const MatrixXd& A) { return SingularValues(A)[0]; }
+
+VectorXd Eigenvalues(const MatrixXd& S) {
+  return Eigen::SelfAdjointEigenSolver<MatrixXd>(S, Eigen::EigenvaluesOnly).eigenvalues();
 }
+
+VectorXd Eigenvalues(const Eigen::MatrixXcd& S) {
+  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXcd>(S, Eigen::EigenvaluesOnly).eigenvalues();
+}
+
+VectorXd Eigenvalues(const MatrixXd& S, const MatrixXd& M) {
+  return Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd>(S, M, Eigen::EigenvaluesOnly)
+      .eigenvalues();
+}
+
+double MaxEigenvalue(const MatrixXd& S) { return Eigenvalues(S)[S.rows() - 1]; }
+
+double MinEigenvalue(const MatrixXd& S) { return Eigenvalues(S)[0]; }
 
 bool LoewnerLessEqual(const MatrixXd& A, const MatrixXd& B, double tolerance) {
   return MinEigenvalue(Sym(B - A)) >= -tolerance * std::max(A.norm(), B.norm());
+}
+
+MatrixXd Inverse(const MatrixXd& A) { return A.inverse(); }
+
+MatrixXd SolveSpd(const MatrixXd& M, const MatrixXd& B) { return M.ldlt().solve(B); }
+
+MatrixXd Solve(const MatrixXd& A, const MatrixXd& B) { return A.fullPivLu().solve(B); }
+
+MatrixXd PseudoInverse(const MatrixXd& A) {
+  return A.completeOrthogonalDecomposition().pseudoInverse();
 }
 
 MatrixXd LowerCholesky(const MatrixXd& M) { return M.llt().matrixL(); }
 
 MatrixXd SqrtSpd(const MatrixXd& M) {
   return Eigen::SelfAdjointEigenSolver<MatrixXd>(M).operatorSqrt();
+}
+
+MatrixXd OrthonormalColumns(const MatrixXd& A) {
+  return Eigen::HouseholderQR<MatrixXd>(A).householderQ() * MatrixXd::Identity(A.rows(), A.cols());
 }
 
 MatrixXd Kernel(const MatrixXd& A) {

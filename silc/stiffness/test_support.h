@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
+#include <Eigen/Geometry>
 #include <functional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "silc/stiffness/contact_jacobian.h"
 #include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/policy_jacobians.h"
+#include "silc/stiffness/test_algebra.h"
 #include "silc/stiffness/types.h"
 
 /// Random matrices, plain references and a small floating-base robot for the tests of this folder.
@@ -34,10 +36,24 @@ MatrixXd Skew(const MatrixXd& A);
 double SpectralNorm(const MatrixXd& A);
 double MaxEigenvalue(const MatrixXd& S);
 double MinEigenvalue(const MatrixXd& S);
+VectorXd SingularValues(const MatrixXd& A);  // largest first
+/// Of a symmetric matrix, of a Hermitian one, and the λ of S x = λ M x; smallest first.
+VectorXd Eigenvalues(const MatrixXd& S);
+VectorXd Eigenvalues(const Eigen::MatrixXcd& S);
+VectorXd Eigenvalues(const MatrixXd& S, const MatrixXd& M);
 /// A ≤ B in Loewner's order, up to rounding of the larger.
 bool LoewnerLessEqual(const MatrixXd& A, const MatrixXd& B, double tolerance = 1e-9);
+MatrixXd Inverse(const MatrixXd& A);
+/// M⁻¹ B, M symmetric and positive definite.
+MatrixXd SolveSpd(const MatrixXd& M, const MatrixXd& B);
 MatrixXd LowerCholesky(const MatrixXd& M);
 MatrixXd SqrtSpd(const MatrixXd& M);
+/// A⁻¹ B by elimination with full pivoting, for matrices with entries of all sizes.
+MatrixXd Solve(const MatrixXd& A, const MatrixXd& B);
+/// Moore and Penrose's; times a vector the shortest of the best solutions.
+MatrixXd PseudoInverse(const MatrixXd& A);
+/// The first columns, as many as A has, of the Q of its QR factorisation.
+MatrixXd OrthonormalColumns(const MatrixXd& A);
 /// Orthonormal basis of ker A, from the trailing right singular vectors.
 MatrixXd Kernel(const MatrixXd& A);
 
