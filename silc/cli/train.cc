@@ -166,7 +166,7 @@ void AddTrain(CLI::App* app) {
   TrainRequest& request = args->request;
   CLI::App* verb =
       app->add_subcommand("train", "train a policy, with or without a stiffness bound");
-  verb->add_option("task", request.task, "g1-stand, g1-loco or a task file");
+  verb->add_option("task", request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file");
   verb->add_option(
       "overrides", request.overrides, "any setting, as in learn.epochs=3 task.push.force=50");
   verb->add_option(

@@ -140,6 +140,13 @@ TEST_F(Run, StatesThatDoNotFitAreRefused) {
             std::string::npos);
   EXPECT_NE(message({{"qvel", {1, model->nv}, zeros(1, model->nv)}}).find("qpos"),
             std::string::npos);
+  // a state of zeros has a quaternion of zeros, which is no orientation; the row is named
+  std::vector<double> second = zeros(2, model->nq);
+  second[robot_.base_qpos_address() + 3] = 1;
+  EXPECT_NE(
+      message({{"qpos", {2, model->nq}, second}, {"qvel", {2, model->nv}, zeros(2, model->nv)}})
+          .find("qpos[1]: the base's quaternion (0, 0, 0, 0) has length 0"),
+      std::string::npos);
   std::filesystem::remove(path);
 }
 

@@ -73,8 +73,8 @@ enum StepFlag : std::uint8_t {
   kDiverged = 4,  // beside kFailed: the physics lost this robot; leave the sample out
 };
 
-/// Rows of a sample's Jacobians, each over the 29 joints: where each block begins. Writer, readers
-/// and tests use these names.
+/// Rows of a sample's Jacobians, each over the robot's joints in task order: where each block
+/// begins. Writer, readers and tests use these names.
 struct SampleRows {
   static constexpr int kCom = 0;         // 3 centre of mass (S5) [m/rad]
   static constexpr int kHandOnBase = 3;  // 2 × 3 left and right hand with the base at rest [m/rad]
@@ -88,7 +88,8 @@ struct SampleRows {
   static constexpr int kClosingSize = kGravity - kClosing;
   static constexpr int kGravitySize = kEnd - kGravity;
 };
-inline constexpr int kSampleJacobian = SampleRows::kEnd * kTaskJoints;
+/// Numbers of a sample's Jacobians.
+SILC_HD constexpr int SampleSize(int joints) { return SampleRows::kEnd * joints; }
 
 /// Where one robot's step is written.
 struct StepOutput {
@@ -97,7 +98,7 @@ struct StepOutput {
   float* actor_obs;           // TaskObservation::width, keeps the history between steps
   float* critic_obs;          // TaskObservation::critic_width()
   ContactMode* contact_mode;  // kModeUnknown after a reset: the kinematics are of the state before
-  float* jacobian;            // kSampleJacobian, or null
+  float* jacobian;            // SampleSize(), or null
   float* terms;               // kNumRewards, added to
   float* tracking;            // kNumTracking, added to
 };
@@ -177,7 +178,7 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
   for (int i = 0; i < t.robot.nv; ++i) {
     sound = sound && fabsf(view.qvel(env, i)) <= t.config.episode.max_speed;
   }
-  for (int j = 0; j < kTaskJoints; ++j) sound = sound && Finite(view.torque(env, j));
+  for (int j = 0; j < t.robot.num_joints; ++j) sound = sound && Finite(view.torque(env, j));
   for (int i = 0; i < 6; ++i) sound = sound && Finite(view.foot_force(env, i));
   return !sound;
 }
@@ -188,29 +189,28 @@ SILC_HD bool HasDiverged(const TaskContext& t, const PhysicsView& view, int env)
 /// which is at rest for them in every mode.
 SILC_HD void FillSample(
     const TaskRobot& robot, const PhysicsView& view, int env, ContactMode mode, float* out) {
-  const int nv = view.nv;
+  const int nv = view.nv, n = robot.num_joints;
   const int points = 1 + kNumTaskFrames;  // of a stance: centre of mass, frames
   const bool flight = mode == ContactMode::kFlight;
   const bool closed = mode == ContactMode::kDoubleSupport;
   const int foot = mode == ContactMode::kRightSupport ? 1 : 0;
   for (int row = 0; row < 3; ++row) {
-    for (int j = 0; j < kTaskJoints; ++j) {
+    for (int j = 0; j < robot.num_joints; ++j) {
       const int stance = 3 * nv * foot * points + nv * row + robot.dof[j];
-      out[(SampleRows::kCom + row) * kTaskJoints + j] =
-          flight ? 0.0f : view.stance_jacobian(env, stance);
+      out[(SampleRows::kCom + row) * n + j] = flight ? 0.0f : view.stance_jacobian(env, stance);
     }
   }
   for (int hand = 0; hand < 2; ++hand) {
     for (int row = 0; row < 3; ++row) {
-      for (int j = 0; j < kTaskJoints; ++j) {
+      for (int j = 0; j < robot.num_joints; ++j) {
         const int frame = 6 * nv * (kFrameLeftHand + hand) + nv * row + robot.dof[j];
-        out[(SampleRows::kHandOnBase + 3 * hand + row) * kTaskJoints + j] =
-            view.frame_jacobian(env, frame);
+        out[(SampleRows::kHandOnBase + 3 * hand + row) * n + j] =
+            robot.has_hands ? view.frame_jacobian(env, frame) : 0.0f;
       }
     }
   }
   for (int row = 0; row < 6; ++row) {
-    for (int j = 0; j < kTaskJoints; ++j) {
+    for (int j = 0; j < robot.num_joints; ++j) {
       float value = 0;
       if (closed && row < 3) {
         value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
@@ -219,7 +219,7 @@ SILC_HD void FillSample(
         value = view.frame_jacobian(env, 6 * nv * kFrameRightFoot + nv * row + robot.dof[j]) -
                 view.frame_jacobian(env, 6 * nv * kFrameLeftFoot + nv * row + robot.dof[j]);
       }
-      out[(SampleRows::kClosing + row) * kTaskJoints + j] = value;
+      out[(SampleRows::kClosing + row) * n + j] = value;
     }
   }
   // E = [g_B]× w_B per q̇; the base turns against the leg that stands
@@ -227,7 +227,7 @@ SILC_HD void FillSample(
   for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
   RotationOf(quat, R);
   const float g_B[3] = {-R[6], -R[7], -R[8]};
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     float E[3] = {0, 0, 0};
     if (!flight) {
       float w_W[3], w_B[3];
@@ -238,7 +238,7 @@ SILC_HD void FillSample(
       RotateBack(R, w_W, w_B);
       Cross(g_B, w_B, E);
     }
-    for (int k = 0; k < 3; ++k) out[(SampleRows::kGravity + k) * kTaskJoints + j] = E[k];
+    for (int k = 0; k < 3; ++k) out[(SampleRows::kGravity + k) * n + j] = E[k];
   }
 }
 
@@ -291,10 +291,10 @@ SILC_HD void ResetEnv(const TaskContext& t, const PhysicsView& view, int env, En
     view.qvel(env, robot.base_dof + i) =
         draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
   }
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     float q = robot.default_q[j];
-    if (j < 12) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
-    if (j >= kLowerJoints) q = s->arms.ref[j - kLowerJoints];
+    if (robot.is_leg[j]) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
+    if (j >= robot.num_lower) q = s->arms.ref[j - robot.num_lower];
     view.qpos(env, robot.qpos[j]) = q;
     const int u = robot.actuator[j];
     view.target(env, u) = view.previous_target(env, u) = q;
@@ -335,12 +335,12 @@ SILC_HD void Observe(const TaskContext& t,
   float *q = at(TermSource::kJointPos), *qd = at(TermSource::kJointVel),
         *tau = at(TermSource::kJointTorque), *action = at(TermSource::kPrevAction),
         *ref = at(TermSource::kRefJointPos);
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     q[j] = view.qpos(env, robot.qpos[j]);
     qd[j] = view.qvel(env, robot.dof[j]);
     tau[j] = view.torque(env, robot.actuator[j]);
     action[j] = s.action[j];
-    ref[j] = j < kLowerJoints ? robot.default_q[j] : s.arms.ref[j - kLowerJoints];
+    ref[j] = j < robot.num_lower ? robot.default_q[j] : s.arms.ref[j - robot.num_lower];
   }
   for (int k = 0; k < 3; ++k) {
     at(TermSource::kBaseAngVel)[k] = base.w_B[k];
@@ -400,27 +400,28 @@ SILC_HD bool BeginStep(
     const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     if (!step::Finite(action[j])) return false;
   }
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     s->action_prev[j] = s->action[j];
     s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
     // (S1): legs and waist about the default pose, arms about their reference
-    const float centre = j < kLowerJoints ? robot.default_q[j] : s->arms.ref[j - kLowerJoints];
+    const float centre =
+        j < robot.num_lower ? robot.default_q[j] : s->arms.ref[j - robot.num_lower];
     view.target(env, robot.actuator[j]) = centre + robot.action_scale[j] * s->action[j];
   }
 
   const auto id = static_cast<std::uint32_t>(env);
   // the first step of an episode is without hand forces: where the hands are is not known yet
-  if (!s->fresh) {
+  if (!s->fresh && robot.has_hands) {
     step::BaseState base;
     step::ReadBase(robot, view, env, &base);
     Draw draw(t.seed, id, t.progress->step, DrawPurpose::kForceNoise);
     for (int h = 0; h < 2; ++h) {
       const int frame = kFrameLeftHand + h;
       const auto jacobian = [&](int axis, int joint) {
-        const int dof = robot.dof[kLowerJoints + h * kArmJoints + joint];
+        const int dof = robot.dof[robot.arm[h][joint]];
         return view.frame_jacobian(env, 6 * view.nv * frame + view.nv * axis + dof);
       };
       UpdateHandForce(c.hand_force,
@@ -498,7 +499,7 @@ SILC_HD void FillRewardInput(const TaskContext& t,
     r->w_W[k] = base.w_W[k];
   }
   for (int k = 0; k < 9; ++k) r->R_WB[k] = base.R[k];
-  for (int j = 0; j < kTaskJoints; ++j) {
+  for (int j = 0; j < robot.num_joints; ++j) {
     r->q[j] = view.qpos(env, robot.qpos[j]);
     r->qd[j] = view.qvel(env, robot.dof[j]);
     r->qd_prev[j] = s->fresh ? r->qd[j] : s->qd_prev[j];
@@ -506,7 +507,7 @@ SILC_HD void FillRewardInput(const TaskContext& t,
     r->action[j] = s->action[j];
     r->action_prev[j] = s->fresh ? s->action[j] : s->action_prev[j];
   }
-  for (int j = 0; j < kUpperJoints; ++j) r->arm_ref[j] = s->arms.ref[j];
+  for (int j = 0; j < robot.num_upper(); ++j) r->arm_ref[j] = s->arms.ref[j];
 
   float R[9], v[3], w[3];
   const auto read_frame = [&](int frame) {
@@ -560,7 +561,7 @@ SILC_HD void FillRewardInput(const TaskContext& t,
   r->dt = robot.control_dt;
 }
 
-SILC_HD void Track(const RewardInput& r, float* sum) {
+SILC_HD void Track(const TaskRobot& robot, const RewardInput& r, float* sum) {
   sum[kTrackSteps] += 1;
   const float speed_error =
       sqrtf(reward::Sq(r.vx_cmd - r.v_B[0]) + reward::Sq(r.vy_cmd - r.v_B[1]));
@@ -568,8 +569,11 @@ SILC_HD void Track(const RewardInput& r, float* sum) {
   sum[kTrackWalkVelError] += r.walk * speed_error;
   sum[kTrackWalkYawError] += r.walk * fabsf(r.yaw_rate_cmd - r.w_B[2]);
   sum[kTrackStandSpeed] += (1 - r.walk) * speed_error;
-  sum[kTrackArmError2] +=
-      reward::SumSqDiff(r.q + kLowerJoints, r.arm_ref, 0, kUpperJoints, 1.0f) / kUpperJoints;
+  if (robot.num_upper() > 0) {
+    sum[kTrackArmError2] +=
+        reward::SumSqDiff(r.q + robot.num_lower, r.arm_ref, 0, robot.num_upper(), 1.0f) /
+        static_cast<float>(robot.num_upper());
+  }
   sum[kTrackHeightError] += fabsf(r.height_cmd - r.p_WB[2]);
   sum[kTrackPhaseMatch] += r.walk * 0.5f *
                            static_cast<float>((reward::Down(r.foot[0]) == r.foot[0].want) +
@@ -628,7 +632,7 @@ SILC_HD float EndStep(
     float terms[kNumRewards];
     ComputeRewards(c.rewards, robot, r, t.progress->penalty_scale, terms, out->reward);
     for (int i = 0; i < kNumRewards; ++i) out->terms[i] += terms[i];
-    step::Track(r, out->tracking);
+    step::Track(robot, r, out->tracking);
     for (int f = 0; f < 2; ++f) {
       foot_height[f] = r.foot[f].p_WF[2];
       step::UpdateStance(robot, r.foot[f].force[2], &s->stands[f], &s->stands_since[f]);
@@ -637,7 +641,7 @@ SILC_HD float EndStep(
         s->hand_w_prev[f][k] = r.hand_w[f][k];
       }
     }
-    for (int j = 0; j < kTaskJoints; ++j) s->qd_prev[j] = r.qd[j];
+    for (int j = 0; j < robot.num_joints; ++j) s->qd_prev[j] = r.qd[j];
     s->fresh = false;
 
     if (flag == kRunning) {
@@ -674,7 +678,7 @@ SILC_HD float EndStep(
     for (int f = 0; f < 2; ++f) foot_height[f] = -robot.p_FS[f][2];
     *out->contact_mode = kModeUnknown;
     if (out->jacobian != nullptr) {
-      for (int i = 0; i < kSampleJacobian; ++i) out->jacobian[i] = 0;
+      for (int i = 0; i < SampleSize(robot.num_joints); ++i) out->jacobian[i] = 0;
     }
   } else {
     const ContactMode mode = step::ModeOf(s->stands);
