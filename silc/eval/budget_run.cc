@@ -122,7 +122,8 @@ Trial RunTrial(const RobotModel& robot,
       // the paper's test, on the paper's stiffness
       ReducedBudget reduced;
       const ContactKinematics& contact = disc.contact();
-      if (ComputeReducedBudget(budget, observe.servo, contact, &reduced) == StiffnessStatus::kOk) {
+      if (reading.contact_status == StiffnessStatus::kOk &&
+          ComputeReducedBudget(budget, observe.servo, contact, &reduced) == StiffnessStatus::kOk) {
         if (reading.one_step_status == StiffnessStatus::kOk) {
           JointMatrix K_z = reading.K_1;
           if (contact.closed) K_z = contact.N.transpose() * reading.K_1 * contact.N;

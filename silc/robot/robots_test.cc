@@ -168,8 +168,8 @@ TEST_P(Robots, HaveTwoSidesAlike) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shipped, Robots, ::testing::ValuesIn(All()), [](const auto& info) {
-  return info.param.robot;
+INSTANTIATE_TEST_SUITE_P(Shipped, Robots, ::testing::ValuesIn(All()), [](const auto& p) {
+  return p.param.robot;
 });
 
 }  // namespace

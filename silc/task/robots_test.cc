@@ -247,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped,
                          OtherRobots,
                          ::testing::Values(Shipped{"t1-stand", 29, 15, true},
                                            Shipped{"berkeley-stand", 12, 12, false}),
-                         [](const auto& info) { return std::string(info.param.task, 0, 2); });
+                         [](const auto& p) { return std::string(p.param.task, 0, 2); });
 
 // A reference is followed only where the robot has hands and arms; a robot without has no such
 // reward.

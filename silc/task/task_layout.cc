@@ -71,10 +71,12 @@ void TakeRobotsNumbers(const RobotSpec& robot, ObservationLayout* layout) {
 void CheckActions(const RobotSpec& robot, const ObservationLayout& layout) {
   const std::vector<std::string> joints = TaskJointNames(robot);
   if (layout.action.joints != joints) {
+    std::string expected;
+    for (const std::string& joint : joints) expected += (expected.empty() ? "" : ", ") + joint;
     Fail(layout,
          "action.joints",
          "the task's actions are the joints of the actors 'lower', then 'upper', of " + robot.file +
-             ", in the order they have there");
+             ", in this order: " + expected);
   }
   const auto lower = static_cast<std::ptrdiff_t>(robot.Actor("lower").joints.size());
   std::vector<std::string> arms(joints.begin() + lower, joints.end());

@@ -192,12 +192,15 @@ TaskRobot MakeTaskRobot(const RobotModel& robot, const TaskConfig& config) {
                     config.action.delay_max,
                     out.substeps));
   }
-  constexpr double kFarFromPose = 0.15;  // [m]
-  if (std::abs(config.episode.start_height - pose.base_height) > kFarFromPose) {
+  // a task copied from another robot's says so here, not by robots that fall into the floor
+  constexpr double kFarFromPose = 0.08, kOutOfReach = 0.05;  // [m]
+  const bool far = std::abs(config.episode.start_height - pose.base_height) > kFarFromPose;
+  if (far || config.commands.height > pose.base_height + kOutOfReach) {
     throw ConfigError(fmt::format(
-        "task: episode.start_height: {:g} m, but {} stands with its base at {:g} m: set "
-        "it, commands.height and episode.min_height for this robot",
-        config.episode.start_height,
+        "task: {}: {:g} m, but {} stands with its base at {:g} m: set episode.start_height, "
+        "commands.height and episode.min_height for this robot",
+        far ? "episode.start_height" : "commands.height",
+        far ? config.episode.start_height : config.commands.height,
         spec.name,
         pose.base_height));
   }
