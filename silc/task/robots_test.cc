@@ -301,7 +301,7 @@ TEST(OtherRobots, ThatCannotBeTrainedAreToldWhy) {
   expect(Refusal("berkeley", "  hip_yaw: [LL_HR, LR_HR]", "  hip_yaw: [LL_HR]"),
          "roles.hip_yaw: must be a list of two joints, left and right");
   expect(Refusal("berkeley", "  knee: [LL_KFE, LR_KFE]", "  knee: [LL_KFE, LR_KEF]"),
-         "did you mean LR_KFE?");
+         "did you mean LR_KFE, ");
   expect(Refusal("berkeley", "  knee: [LL_KFE, LR_KFE]", "  knee: [LL_HR, LR_HR]"),
          "has two roles");
   expect(Refusal("t1", "Left_Elbow_Yaw: [-1.6, 0]", "Left_Elbow_Yaw: [0, -1.6]"),
