@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -114,6 +115,43 @@ TEST_F(Cli, NumbersThatAreNoneAreTwo) {
   }
 }
 
+// The largest weight of a file, made 70,000: beyond half precision, fine in float. In the ONNX
+// format a tensor's name is field 8 and its bytes are field 9 (tag 0x4a, length as a varint).
+std::string WithALargeWeight(std::string file) {
+  for (std::size_t at = 0; at + 8 < file.size(); ++at) {
+    if (static_cast<unsigned char>(file[at]) != 0x4a) continue;
+    std::size_t length = 0, k = at + 1;
+    for (int shift = 0; k < file.size() && shift < 28; shift += 7, ++k) {
+      length |= static_cast<std::size_t>(file[k] & 0x7f) << shift;
+      if ((file[k] & 0x80) == 0) break;
+    }
+    if (length < 1000 || length % 4 != 0 || k + 1 + length > file.size()) continue;
+    const float large = 70000;
+    std::memcpy(&file[k + 1], &large, sizeof(large));
+    return file;
+  }
+  ADD_FAILURE() << "no tensor found";
+  return file;
+}
+
+TEST_F(Cli, HalfPrecisionHalvesTheFileAndRefusesWhatItCannotHold) {
+  const std::string half = Path("half.onnx");
+  const Outcome exported = Silc("export " + *stand_ + " " + half + " --half");
+  ASSERT_EQ(exported.code, 0) << exported.text;
+  // metadata does not shrink
+  EXPECT_LT(fs::file_size(half), 0.7 * static_cast<double>(fs::file_size(*stand_)));
+  EXPECT_EQ(Silc("observe " + half + " --rollout 0.1 --settle 0").code, 0);
+
+  const std::string large = Path("large.onnx"), refused = Path("refused.onnx");
+  WriteFileAtomically(large, WithALargeWeight(ReadFile(*stand_)));
+  ASSERT_EQ(Silc("export " + large + " " + Path("float.onnx")).code, 0);
+  const Outcome outcome = Silc("export " + large + " " + refused + " --half");
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("--half: "), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("70000"), std::string::npos) << outcome.text;
+  EXPECT_FALSE(fs::exists(refused));
+}
+
 // A robot of four joints without hands, whatever it is given to.
 TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   const TinyBipedFolder tiny;
@@ -126,7 +164,7 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
     EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.text;
     EXPECT_NE(outcome.text.find(part), std::string::npos) << arguments << "\n" << outcome.text;
   };
-  expect("motion inspect " + Path("m.csv") + robot, "this one has 4 joints and no hands");
+  expect("motion inspect " + Path("m.csv") + robot, "the robot has no actor 'lower'");
   expect("observe " + *stand_ + robot, "needs more than 6, this robot has 4");
   expect("observe " + *stand_ + robot + " --shake hand", "names no hands");
   std::string boxes;

@@ -223,6 +223,8 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
       experiment.paper.empty() ? "" : " (the paper's " + experiment.paper + ")";
   CLI::App* verb = eval->add_subcommand(experiment.name, experiment.what + paper);
   verb->add_option("--policy", args->policies, "ONNX files of policies")->required();
+  verb->add_option("--robot", options.robot, "robot by name, or its robot.yaml")
+      ->capture_default_str();
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold them to",

@@ -32,8 +32,11 @@ std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
   std::vector<double> time;
   for (int f = 0; f < clip.frames; ++f) time.push_back(f / clip.fps);
   const auto at = [&](int frame, int joint) {
-    return static_cast<double>(clip.q[static_cast<std::size_t>(frame) * kTaskJoints + joint]);
+    return static_cast<double>(clip.q[static_cast<std::size_t>(frame) * clip.joints + joint]);
   };
+  // the joints in two halves: the left arm and the right where `upper` lists one after the other
+  const std::vector<int>& upper = robot.spec().Actor("upper").joints;
+  const std::size_t half = (upper.size() + 1) / 2;
   for (int arm = 0; arm < 2; ++arm) {
     plot::Panel angles;
     angles.title = arm == 0 ? "left arm" : "right arm";
@@ -45,12 +48,13 @@ std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
     plot::Series fastest;
     fastest.x = time;
     fastest.y.assign(clip.frames, 0.0);
-    for (int k = 0; k < kArmJoints; ++k) {
-      const int joint = kLowerJoints + arm * kArmJoints + k;
+    const std::size_t first = arm == 0 ? 0 : half, end = arm == 0 ? half : upper.size();
+    for (std::size_t k = first; k < end; ++k) {
+      const int joint = upper[k];
       plot::Series series;
       series.label = robot.spec().joints[joint];
       series.x = time;
-      series.color = k + 1;
+      series.color = static_cast<int>(k - first) + 1;
       for (int f = 0; f < clip.frames; ++f) {
         series.y.push_back(at(f, joint));
         if (f == 0) continue;

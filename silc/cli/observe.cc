@@ -178,8 +178,18 @@ void Observe(const ObserveArguments& args) {
   if (shake && shake->settled != LoopStatus::kRunning) {
     throw RunError(fmt::format("{}: not shaken: {}", args.policy, Describe(shake->settled)));
   }
-  if (args.check && !(summary.modes.back().judged > 0 && summary.modes.back().violations == 0)) {
-    throw RunError(fmt::format("{}: the budget '{}' does not hold", args.policy, run.budget.name));
+  if (args.check && !BudgetHolds(summary)) {
+    const ModeSummary& all = summary.modes.back();
+    const bool over = all.judged > 0 && all.violations > 0;
+    throw RunError(
+        fmt::format("{}: the budget '{}' {}",
+                    args.policy,
+                    run.budget.name,
+                    over ? "does not hold"
+                         : fmt::format("is not shown to hold: {} of {} observations could "
+                                       "not be judged",
+                                       all.moments - all.judged,
+                                       all.moments)));
   }
 }
 

@@ -153,7 +153,10 @@ void Train(TrainArguments args) {
              options.config.learn.iterations,
              options.folder);
   if (outcome.done) {
-    fmt::print("  silc observe {}/policy.onnx --rollout 10\n", options.folder);
+    const std::string& robot = options.config.robot;
+    fmt::print("  silc observe {}/policy.onnx{} --rollout 10\n",
+               options.folder,
+               robot == kDefaultRobot ? "" : " --robot " + robot);
   } else {
     fmt::print("  silc train --resume {}\n", options.folder);
   }
@@ -166,7 +169,8 @@ void AddTrain(CLI::App* app) {
   TrainRequest& request = args->request;
   CLI::App* verb =
       app->add_subcommand("train", "train a policy, with or without a stiffness bound");
-  verb->add_option("task", request.task, "g1-stand, g1-loco or a task file");
+  verb->add_option(
+      "task", request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file");
   verb->add_option(
       "overrides", request.overrides, "any setting, as in learn.epochs=3 task.push.force=50");
   verb->add_option(

@@ -294,7 +294,7 @@ TEST_F(CliTrain, AskedWronglyIsTwoAndLeavesNothing) {
   };
   const std::string out = " --out " + Path("nothing");
   expect("g1-stand learn.epoch=3" + out, "did you mean learn.epochs?");
-  expect("g1-stnad" + out, "did you mean g1-stand?");
+  expect("g1-stnad" + out, "did you mean g1-stand");
   expect("g1-stand --backend bacth" + out, "did you mean batch?");
   expect("--resume " + Path("nowhere"), "no run");
   EXPECT_FALSE(fs::exists(Path("nothing")));

@@ -43,8 +43,14 @@ struct BudgetTrial {
 // Arm references as in training, for policies that take one.
 class MovingArms {
  public:
-  MovingArms(const OwnedReachTable& table, const Policy& policy, const TrialDraw& draw)
-      : table_(table.view()), q_ref_(policy.default_pose()), draw_(draw) {
+  MovingArms(const OwnedReachTable& table,
+             const RobotSpec& robot,
+             const Policy& policy,
+             const TrialDraw& draw)
+      : table_(table.view()),
+        arms_(robot.Actor("upper").joints),
+        q_ref_(policy.default_pose()),
+        draw_(draw) {
     TaskConfig::Arms arms;
     arms.fixed_prob = 0;
     Draw d = MakeDraw();
@@ -55,7 +61,7 @@ class MovingArms {
     arms.fixed_prob = 0;
     Draw d = MakeDraw();
     AdvanceArms(arms, table_, motions_, static_cast<float>(dt), d, &state_);
-    for (int j = 0; j < kUpperJoints; ++j) q_ref_[kLowerJoints + j] = state_.ref[j];
+    for (std::size_t j = 0; j < arms_.size(); ++j) q_ref_[arms_[j]] = state_.ref[j];
     return q_ref_;
   }
 
@@ -63,6 +69,7 @@ class MovingArms {
   Draw MakeDraw() { return Draw(draw_.seed, draw_.trial, count_++, DrawPurpose::kArm); }
 
   ReachTable table_;
+  std::vector<int> arms_;  // the robot's joints that the table is of
   MotionTable motions_{nullptr, nullptr, 0};
   ArmState state_{};
   Eigen::VectorXd q_ref_;
@@ -80,7 +87,7 @@ BudgetTrial RunBudgetTrial(const RobotModel& robot,
   BudgetTrial trial;
   ClosedLoop loop = MakeLoop(robot, policy, StepCommand(policy), draw);
   std::optional<MovingArms> arms;
-  if (reaches != nullptr) arms.emplace(*reaches, policy, draw);
+  if (reaches != nullptr) arms.emplace(*reaches, robot.spec(), policy, draw);
 
   ObserverOptions observe;
   observe.servo = loop.options().servo;
@@ -116,7 +123,8 @@ BudgetTrial RunBudgetTrial(const RobotModel& robot,
       // the paper's test, on the paper's stiffness
       ReducedBudget reduced;
       const ContactKinematics& contact = disc.contact();
-      if (ComputeReducedBudget(budget, observe.servo, contact, &reduced) == StiffnessStatus::kOk) {
+      if (reading.contact_status == StiffnessStatus::kOk &&
+          ComputeReducedBudget(budget, observe.servo, contact, &reduced) == StiffnessStatus::kOk) {
         if (reading.one_step_status == StiffnessStatus::kOk) {
           JointMatrix K_z = reading.K_1;
           if (contact.closed) K_z = contact.N.transpose() * reading.K_1 * contact.N;
@@ -184,7 +192,10 @@ ExperimentResult RunBudget(const Policy& policy,
     follows = follows || term.source == TermSource::kRefJointPos;
   }
   std::optional<OwnedReachTable> reaches;
-  if (follows && robot.num_joints() == kTaskJoints) reaches = MakeReachTable(robot);
+  const bool arms = std::any_of(robot.spec().actors.begin(),
+                                robot.spec().actors.end(),
+                                [](const JointGroup& actor) { return actor.name == "upper"; });
+  if (follows && arms) reaches = MakeReachTable(robot);
   if (!reaches)
     result.notes.push_back("the policy takes no arm reference: its arms move as it will");
 

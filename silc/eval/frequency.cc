@@ -48,8 +48,8 @@ std::vector<Point> AllPoints() {
           {declared.com_y, Push::Point::kCom, 1}};
 }
 
-// Those the user asked for, in the order of AllPoints().
-std::vector<Point> PointsOf(const ExperimentOptions& options) {
+// Those the user asked for, in the order of AllPoints(); of a robot without hands, none of theirs.
+std::vector<Point> PointsOf(const ExperimentOptions& options, const RobotModel& robot) {
   std::vector<Point> points;
   std::vector<std::string> known;
   for (const Point& point : AllPoints()) {
@@ -57,7 +57,12 @@ std::vector<Point> PointsOf(const ExperimentOptions& options) {
     const bool wanted = options.points.empty() ||
                         std::find(options.points.begin(), options.points.end(), known.back()) !=
                             options.points.end();
-    if (wanted) points.push_back(point);
+    if (!wanted) continue;
+    if (point.point != Push::Point::kCom && !robot.has_hands()) {
+      if (options.points.empty()) continue;
+      NeedHands(robot);
+    }
+    points.push_back(point);
   }
   for (const std::string& name : options.points) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -263,7 +268,7 @@ ExperimentResult RunFrequency(const Policy& policy,
                               const ExperimentOptions& options,
                               const Progress& progress) {
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
-  const std::vector<Point> points = PointsOf(options);
+  const std::vector<Point> points = PointsOf(options, robot);
   const int trials_count = NumTrials(options);
   std::vector<FrequencyTrial> trials(trials_count);
   std::vector<ClosedLoop> settled;

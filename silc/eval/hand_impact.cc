@@ -166,7 +166,7 @@ ExperimentResult RunHandImpact(const Policy& policy,
                                const ExperimentOptions& options,
                                const Progress& progress) {
   const RobotModel bare = RobotModel::Load(options.robot);
-  if (!bare.has_hands()) throw ConfigError("robot '" + options.robot + "' has no hands");
+  NeedHands(bare);
   LoadOptions load;
   load.physics_period = kImpactStep;
   load.extend = [&](mjSpec* spec) {

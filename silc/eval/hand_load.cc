@@ -122,6 +122,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
                              const Progress& progress) {
   // a static stiffness needs a floor that does not creep (LoadOptions::firm_contacts)
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
+  NeedHands(robot);
   const UserBudget budget = options.Budget();
   std::vector<LoadTrial> trials(NumTrials(options));
   ForTrials(options, progress, [&](int k, const TrialDraw& draw) {

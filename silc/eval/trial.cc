@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "silc/base/error.h"
 #include "silc/base/thread_pool.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/robot/pose.h"
@@ -31,6 +32,10 @@ Metric MetricOf(MetricHandle what, const std::vector<double>& samples, std::vect
 RobotModel LoadRobot(const ExperimentOptions& options, LoadOptions load) {
   load.visuals = options.visuals;
   return RobotModel::Load(options.robot, load);
+}
+
+void NeedHands(const RobotModel& robot) {
+  if (!robot.has_hands()) throw ConfigError("robot '" + robot.spec().name + "' has no hands");
 }
 
 PolicyCommand StandCommand() { return {}; }
@@ -73,7 +78,7 @@ ClosedLoop MakeLoop(const RobotModel& robot,
     start.q[j] = std::clamp(
         start.q[j] + rng.Uniform(-kStartNoise, kStartNoise), robot.q_min()[j], robot.q_max()[j]);
   }
-  StandInPose(robot, start, loop.data());
+  StandInPose(robot, start, loop.data(), kRestingDepth);
   return loop;
 }
 

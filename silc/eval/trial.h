@@ -15,6 +15,9 @@ namespace silc {
 /// The robot of the experiment, as `load` says.
 RobotModel LoadRobot(const ExperimentOptions& options, LoadOptions load = {});
 
+/// Throws ConfigError when an experiment on a hand is asked of a robot that has none.
+void NeedHands(const RobotModel& robot);
+
 /// Stand upright.
 PolicyCommand StandCommand();
 /// Step in place: the walk flag where the policy sees one, else the slowest speed its gait clock

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "silc/base/error.h"
 #include "silc/config/budget_file.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/eval/episodes.h"
@@ -22,6 +23,11 @@ EpisodeReport RunSeeds(const Policy& policy,
                        const ExperimentOptions& options,
                        const TaskConfig& task,
                        const Progress& progress) {
+  if (options.robot != kDefaultRobot) {
+    throw ConfigError("robot '" + options.robot +
+                      "': episodes are of g1-loco and g1-stand, for the robot g1; the other "
+                      "experiments take any");
+  }
   EpisodeReport all;
   for (std::size_t k = 0; k < options.seeds.size(); ++k) {
     EpisodeOptions episodes;

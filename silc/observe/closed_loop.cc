@@ -120,7 +120,7 @@ void ClosedLoop::Reset() {
   Pose start;
   start.q = policy_.default_pose();
   if (!options_.pose.empty()) start = robot_->spec().StandingPose(options_.pose);
-  StandInPose(*robot_, start, data_.get());
+  StandInPose(*robot_, start, data_.get(), kRestingDepth);
   policy_.Reset();
   target_ = servo_target_ = start.q;
   tau_ = VectorXd::Zero(robot_->num_joints());

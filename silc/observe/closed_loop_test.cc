@@ -7,7 +7,10 @@
 #include <limits>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
+#include "silc/observe/load_policy.h"
 #include "silc/observe/test_robot.h"
+#include "silc/robot/pose.h"
 
 namespace silc {
 namespace {
@@ -45,6 +48,46 @@ TEST_F(ClosedLoopTest, ACopyIsATwin) {
   }
   for (int i = 0; i < robot_.model()->nq; ++i)
     EXPECT_EQ(loop.data()->qpos[i], twin.data()->qpos[i]);
+}
+
+// [rad] How far two walks are apart after each second: the shipped policy, and the same with its
+// base `higher` [m]. Both begin with their soles `depth` [m] inside the floor.
+std::vector<double> ApartWalking(const RobotModel& robot, double depth, double higher) {
+  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_baseline.onnx"), "", robot);
+  LoopOptions options;
+  options.servo = ServoFor(robot, policy, "");
+  options.command.walk = 1;
+  options.command.lin_vel.x() = 0.5;
+  ClosedLoop one(robot, policy, options), two(robot, policy, options);
+  for (ClosedLoop* loop : {&one, &two}) {
+    loop->data()->qpos[robot.base_qpos_address() + 2] += kRestingDepth - depth;
+    if (loop == &two) loop->data()->qpos[robot.base_qpos_address() + 2] += higher;
+    mj_forward(robot.model(), loop->data());
+  }
+  std::vector<double> apart;
+  for (int step = 1; step <= 250; ++step) {
+    EXPECT_EQ(one.Step(), LoopStatus::kRunning);
+    EXPECT_EQ(two.Step(), LoopStatus::kRunning);
+    if (step % 50 != 0) continue;
+    double largest = 0;
+    for (int j = 0; j < robot.num_joints(); ++j) {
+      const int q = robot.qpos_address()[j];
+      largest = std::max(largest, std::abs(one.data()->qpos[q] - two.data()->qpos[q]));
+    }
+    apart.push_back(largest);
+  }
+  return apart;
+}
+
+// A rollout begins with the weight on its soles, where a little more or less height is a little
+// more or less force. Where soles only touch, the same difference makes or unmakes contacts.
+TEST_F(ClosedLoopTest, ATinyDifferenceAtTheStartOfAWalkStaysTiny) {
+  for (const double higher : {1e-7, -1e-7}) {
+    // the walk itself is stable and forgets: what is left is of the size of the difference
+    for (const double apart : ApartWalking(robot_, kRestingDepth, higher)) EXPECT_LT(apart, 1e-5);
+  }
+  // a tenth of a micrometre off the floor is another walk: 0.007 rad after a second
+  EXPECT_GT(ApartWalking(robot_, 0, 1e-7).front(), 1e-3);
 }
 
 // Around every physics step, in order; a copy is a robot of its own and has none.

@@ -84,7 +84,8 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.action = policy->raw_action();
 
   // the paper's test, in the same coordinates as the budget
-  if (options_.random_directions > 0 && reading.judged_status == StiffnessStatus::kOk) {
+  if (options_.random_directions > 0 && reading.judged_status == StiffnessStatus::kOk &&
+      reading.contact_status == StiffnessStatus::kOk) {
     ReducedBudget budget;
     const ContactKinematics& contact = observer_.contact();
     if (ComputeReducedBudget(options_.budget.spec, servo_, contact, &budget) ==

@@ -71,6 +71,33 @@ TEST_F(Report, TextNamesTheVerdictAndWhatIsMissing) {
             std::string::npos);
 }
 
+// What could not be judged was not shown to hold.
+TEST_F(Report, BudgetHoldsWhenEveryMomentWasJudgedAndNoneIsOver) {
+  ObservationRun run = *run_;
+  for (Moment& moment : run.moments) {
+    if (moment.reading.quasi_static.status == StiffnessStatus::kOk) {
+      moment.reading.quasi_static.sigma = 0.5;
+    }
+  }
+  RunSummary summary = Summarize(run);
+  EXPECT_EQ(summary.modes.back().violations, 0);
+  EXPECT_FALSE(BudgetHolds(summary));
+  const std::string text = ObservationText(run, summary);
+  EXPECT_EQ(text.find("HOLDS"), std::string::npos) << text;
+  EXPECT_NE(text.find("The budget 'soft-hand' is kept in 9 judged observations; 1 could not be "
+                      "judged, so it is not shown to hold."),
+            std::string::npos)
+      << text;
+  run.moments[3].reading.quasi_static = run.moments[2].reading.quasi_static;
+  summary = Summarize(run);
+  EXPECT_TRUE(BudgetHolds(summary));
+  EXPECT_NE(ObservationText(run, summary).find("HOLDS in all 10 judged observations"),
+            std::string::npos);
+  run.moments[3].reading.quasi_static.sigma = 1.001;
+  EXPECT_FALSE(BudgetHolds(Summarize(run)));
+  EXPECT_FALSE(BudgetHolds(RunSummary()));
+}
+
 TEST_F(Report, SvgDrawsEveryPanel) {
   const std::string svg = ObservationSvg(*run_);
   for (const char* title : {"centre of mass",

@@ -148,8 +148,16 @@ std::string Verdict(const ObservationRun& run, const RunSummary& summary) {
         FormatNumber(summary.loop_radius_max));
   }
   const ModeSummary& all = summary.modes.back();
+  const int unjudged = all.moments - all.judged;
   if (all.judged == 0) {
     text += fmt::format("\nThe budget '{}' could not be judged.\n", run.budget.name);
+  } else if (all.violations == 0 && unjudged > 0) {
+    text += fmt::format(
+        "\nThe budget '{}' is kept in {} judged observations; {} could not be judged, so it is not "
+        "shown to hold.\n",
+        run.budget.name,
+        all.judged,
+        unjudged);
   } else if (all.violations == 0) {
     text += fmt::format(
         "\nThe budget '{}' HOLDS in all {} judged observations.\n", run.budget.name, all.judged);

@@ -12,6 +12,7 @@
 #include "silc/observe/shake.h"
 #include "silc/observe/summary.h"
 #include "silc/observe/test_robot.h"
+#include "silc/robot/tiny_biped.h"
 
 namespace silc {
 namespace {
@@ -140,7 +141,86 @@ TEST_F(Run, StatesThatDoNotFitAreRefused) {
             std::string::npos);
   EXPECT_NE(message({{"qvel", {1, model->nv}, zeros(1, model->nv)}}).find("qpos"),
             std::string::npos);
+  // a state of zeros has a quaternion of zeros, which is no orientation; the row is named
+  std::vector<double> second = zeros(2, model->nq);
+  second[robot_.base_qpos_address() + 3] = 1;
+  EXPECT_NE(
+      message({{"qpos", {2, model->nq}, second}, {"qvel", {2, model->nv}, zeros(2, model->nv)}})
+          .find("qpos[1]: the base's quaternion (0, 0, 0, 0) has length 0"),
+      std::string::npos);
   std::filesystem::remove(path);
+}
+
+// A biped without hip yaw and ankle roll: its feet on the ground cannot be closed over by its legs,
+// so double support has no contact kinematics.
+std::string PlanarLeg(const std::string& side, const std::string& y) {
+  const std::string joint = "range=\"-1.5 1.5\" actuatorfrcrange=\"-40 40\" armature=\"0.01\"/>";
+  return "<body name=\"" + side + "_hip\" pos=\"0 " + y + " -0.05\"><joint name=\"" + side +
+         "_roll\" axis=\"1 0 0\" " + joint + "<geom size=\"0.03\" mass=\"0.6\"/><body name=\"" +
+         side + "_thigh\"><joint name=\"" + side + "_pitch\" axis=\"0 1 0\" " + joint +
+         "<geom type=\"capsule\" size=\"0.03\" fromto=\"0 0 -0.05 0 0 -0.2\" mass=\"1\"/><body "
+         "name=\"" +
+         side + "_shank\" pos=\"0 0 -0.25\"><joint name=\"" + side + "_knee\" axis=\"0 1 0\" " +
+         joint +
+         "<geom type=\"capsule\" size=\"0.03\" fromto=\"0 0 -0.05 0 0 -0.18\" mass=\"0.7\"/><body "
+         "name=\"" +
+         side + "_foot\" pos=\"0 0 -0.25\"><joint name=\"" + side + "_ankle\" axis=\"0 1 0\" " +
+         joint + "<geom name=\"" + side +
+         "_sole\" type=\"box\" size=\"0.08 0.03 0.01\" mass=\"0.4\"/><site name=\"" + side +
+         "_site\" pos=\"0 0 -0.01\"/></body></body></body></body>";
+}
+
+TEST(ObserveRun, ARobotWhoseLegsCannotCloseIsNotJudgedAndNotFatal) {
+  std::string yaml = "version: 1\nname: planar\ntitle: no yaw\nmodel: tiny.xml\njoints: [";
+  for (const char* side : {"l", "r"}) {
+    for (const char* joint : {"_roll", "_pitch", "_knee", "_ankle"}) {
+      yaml += (yaml.back() == '[' ? "" : ", ") + std::string(side) + joint;
+    }
+  }
+  yaml +=
+      "]\ngroups: {all: [\"*\"]}\nactors: {lower: [all]}\nbase: trunk\nfeet:\n  collision: box\n"
+      "  left: {body: l_foot, site: l_site, geoms: {box: [l_sole]}}\n"
+      "  right: {body: r_foot, site: r_site, geoms: {box: [r_sole]}}\n"
+      "  force: {enter: 15, leave: 6}\ngains: {g: {kp: 60, kd: 2, action_scale: 0.25}}\n"
+      "default_gains: g\nposes: {p: {base_height: 0.5, joints: {}}}\ndefault_pose: p\n"
+      "control_period: 0.02\nphysics_period: 0.005\n";
+  const TinyBipedFolder files(
+      yaml,
+      "<mujoco><compiler angle=\"radian\"/><worldbody><body name=\"trunk\" pos=\"0 0 "
+      "1\"><freejoint/>"
+      "<geom type=\"box\" size=\"0.07 0.1 0.1\" pos=\"0 0 0.1\" mass=\"5\"/>" +
+          PlanarLeg("l", "0.07") + PlanarLeg("r", "-0.07") + "</body></worldbody></mujoco>");
+  const RobotModel robot = RobotModel::Load(files.robot_yaml());
+  ObservationLayout layout;
+  layout.name = "positions";
+  layout.control_dt = 0.02;
+  layout.joints = robot.spec().joints;
+  layout.default_pose.assign(8, 0.0);
+  ObservationTerm term;
+  term.name = "q";
+  term.source = TermSource::kJointPos;
+  layout.terms = {term};
+  layout.action.joints = layout.joints;
+  layout.action.scale = {0.25};
+  layout.action.clip = 100;
+  MlpNetwork network;
+  network.inputs = 8;
+  network.branches = {{{.inputs = 8,
+                        .outputs = 8,
+                        .weight = std::vector<float>(64, 0.0f),
+                        .bias = std::vector<float>(8, 0.0f)}}};
+  const Policy policy(std::make_shared<const Graph>(MlpGraph(network, "obs", "actions")),
+                      layout,
+                      {robot.spec().joints, robot.spec().StandingPose().q});
+  ObservationOptions options;
+  options.budget = ReadBudget("compliance");
+  const ObservationRun run = ObserveRollout(MakeLoop(robot, policy), 0.1, 0, options);
+  ASSERT_FALSE(run.moments.empty());
+  const Moment& first = run.moments.front();
+  ASSERT_EQ(first.mode, ContactMode::kDoubleSupport);
+  EXPECT_NE(first.reading.contact_status, StiffnessStatus::kOk);
+  EXPECT_NE(first.reading.quasi_static.status, StiffnessStatus::kOk);
+  EXPECT_FALSE(BudgetHolds(Summarize(run)));
 }
 
 // An answer with an infinite slope, the root of |q| at q = 0: the moment is not judged, the run

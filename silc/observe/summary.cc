@@ -183,4 +183,10 @@ RunSummary Summarize(const ObservationRun& run) {
   return summary;
 }
 
+bool BudgetHolds(const RunSummary& summary) {
+  if (summary.modes.empty()) return false;
+  const ModeSummary& all = summary.modes.back();
+  return all.moments > 0 && all.judged == all.moments && all.violations == 0;
+}
+
 }  // namespace silc

@@ -62,4 +62,8 @@ struct RunSummary {
 
 RunSummary Summarize(const ObservationRun& run);
 
+/// Whether the budget is shown to hold: every moment was judged and none is over it. A moment that
+/// cannot be judged counts as not held, here as in the experiments (silc/eval).
+bool BudgetHolds(const RunSummary& summary);
+
 }  // namespace silc

@@ -154,6 +154,14 @@ class FileCheck {
                tag.line,
                "<" + tag.name + "> makes more than " + std::to_string(kMaxModelBodies) + " bodies");
         }
+      } else if (tag.name == "body" || tag.name == "geom") {
+        // a chain or a heap of them takes MuJoCo time with the square of their number
+        const bool body = tag.name == "body";
+        double& seen = body ? bodies_ : geoms_;
+        const int most = body ? kMaxModelBodies : kMaxModelGeoms;
+        if ((seen += copies.back()) > most) {
+          Fail(path, tag.line, "more than " + std::to_string(most) + (body ? " bodies" : " geoms"));
+        }
       } else if (tag.name == "hfield" || tag.name == "texture") {
         const bool field = tag.name == "hfield";
         const double here =
@@ -181,6 +189,7 @@ class FileCheck {
   }
   fs::path folder_;
   int files_ = 0;
+  double bodies_ = 0, geoms_ = 0;  // as they will be built
   std::set<fs::path> seen_;
 };
 

@@ -50,6 +50,15 @@ TEST(MjcfCheck, FewWordsDoNotMakeMillions) {
   ExpectRefused(WithAsset(R"(<texture name="t" type="2d" builtin="flat" width="90000"
                           height="90000"/>)"),
                 "<texture> has more than 4194304 points");
+  std::string geoms, bodies;
+  for (int k = 0; k < 10'001; ++k) geoms += "<geom size=\"0.1\"/>";
+  ExpectRefused(WithWorld(geoms), "more than 10000 geoms");
+  for (int k = 0; k < 2'001; ++k) bodies += "<body><geom size=\"0.1\"/></body>";
+  ExpectRefused(WithWorld(bodies), "more than 2000 bodies");
+  // 1,500 times 8 geoms
+  geoms.resize(8 * std::string("<geom size=\"0.1\"/>").size());
+  ExpectRefused(WithWorld("<replicate count=\"1500\">" + geoms + "</replicate>"),
+                "more than 10000 geoms");
   // what stands in a comment makes nothing, and neither does a modest number
   EXPECT_EQ(LoadError(WithWorld(R"(<!-- <replicate count="2000000"> -->
       <replicate count="3" offset="0 0 1"><geom size="0.1" pos="9 9 9"/></replicate>)")),

@@ -49,7 +49,7 @@ double SoleClearance(const RobotModel& robot, mjData* data) {
   return clearance;
 }
 
-void StandInPose(const RobotModel& robot, const Pose& pose, mjData* data) {
+void StandInPose(const RobotModel& robot, const Pose& pose, mjData* data, double depth) {
   mj_resetData(robot.model(), data);
   mjtNum* base = data->qpos + robot.base_qpos_address();
   // well above the floor first: a gap is measured more surely than a penetration
@@ -57,7 +57,7 @@ void StandInPose(const RobotModel& robot, const Pose& pose, mjData* data) {
   std::copy(above, above + 7, base);
   SetJointPositions(robot, pose.q, data);
   mj_kinematics(robot.model(), data);
-  base[2] -= SoleClearance(robot, data);
+  base[2] -= SoleClearance(robot, data) + depth;
   mj_forward(robot.model(), data);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
@@ -117,6 +118,87 @@ Eigen::VectorXd ReadPerJoint(
   return values;
 }
 
+// Left and right, or one joint; each is named by its own name.
+template <std::size_t N>
+void ReadRole(const RobotSpec& spec, const YamlNode& node, std::array<int, N>* joints) {
+  const auto joint = [&](const YamlNode& entry) {
+    const std::string name = entry.AsString();
+    const auto found = std::find(spec.joints.begin(), spec.joints.end(), name);
+    if (found == spec.joints.end()) {
+      entry.Fail(Quoted(name) + " is not among 'joints'" + DidYouMean(name, spec.joints));
+    }
+    return static_cast<int>(found - spec.joints.begin());
+  };
+  if (!node.IsList() || node.size() != static_cast<int>(N)) {
+    node.Fail("must be a list of two joints, left and right");
+  }
+  for (std::size_t i = 0; i < N; ++i) (*joints)[i] = joint(node[static_cast<int>(i)]);
+}
+
+JointRoles ReadRoles(const RobotSpec& spec, const YamlNode& node) {
+  JointRoles roles;
+  const std::pair<const char*, std::array<int, 2>*> pairs[] = {{"hip_pitch", &roles.hip_pitch},
+                                                               {"hip_roll", &roles.hip_roll},
+                                                               {"hip_yaw", &roles.hip_yaw},
+                                                               {"knee", &roles.knee},
+                                                               {"ankle_pitch", &roles.ankle_pitch},
+                                                               {"ankle_roll", &roles.ankle_roll}};
+  const char* waist[3] = {"waist_yaw", "waist_roll", "waist_pitch"};
+  std::vector<std::string> known(std::begin(waist), std::end(waist));
+  for (const auto& [name, joints] : pairs) known.emplace_back(name);
+  node.Keys({}, known);
+  for (const auto& [name, joints] : pairs) {
+    if (node.Has(name)) ReadRole(spec, node[name], joints);
+  }
+  for (int k = 0; k < 3; ++k) {
+    if (!node.Has(waist[k])) continue;
+    const YamlNode entry = node[waist[k]];
+    const std::vector<int> joint = Select(spec, entry.AsString(), entry);
+    if (joint.size() != 1) entry.Fail("must be one joint");
+    roles.waist[k] = joint[0];
+  }
+  std::set<int> seen;
+  const auto once = [&](int joint) {
+    if (joint >= 0 && !seen.insert(joint).second) {
+      node.Fail(spec.joints[joint] + " has two roles");
+    }
+  };
+  for (const auto& [name, joints] : pairs) {
+    for (const int joint : *joints) once(joint);
+  }
+  for (const int joint : roles.waist) once(joint);
+  return roles;
+}
+
+std::vector<ReachRange> ReadReach(const RobotSpec& spec, const YamlNode& node) {
+  std::vector<ReachRange> reach(spec.joints.size());
+  for (const std::string& selector : node.KeyNames()) {
+    const YamlNode entry = node[selector];
+    if (!entry.IsList() || entry.size() != 2) entry.Fail("must be [lowest, highest] [rad]");
+    const ReachRange range = {entry[0].AsDoubleIn(-kMaxAngle, kMaxAngle),
+                              entry[1].AsDoubleIn(-kMaxAngle, kMaxAngle),
+                              true};
+    if (!(range.low <= range.high)) entry.Fail("the lowest angle is above the highest");
+    for (const int joint : Select(spec, selector, entry)) {
+      if (reach[joint].given) entry.Fail(spec.joints[joint] + " is named twice");
+      reach[joint] = range;
+    }
+  }
+  return reach;
+}
+
+std::vector<Eigen::Vector3d> ReadLoad(const YamlNode& node) {
+  if (!node.IsList() || node.size() != 2) node.Fail("must be two points [m]");
+  std::vector<Eigen::Vector3d> points;
+  for (int i = 0; i < 2; ++i) {
+    if (!node[i].IsList() || node[i].size() != 3) node[i].Fail("must be a point: x, y, z [m]");
+    Eigen::Vector3d point;
+    for (int k = 0; k < 3; ++k) point[k] = node[i][k].AsDoubleIn(-10, 10);
+    points.push_back(point);
+  }
+  return points;
+}
+
 FootSpec ReadFoot(const YamlNode& node) {
   node.Keys({"body", "site", "geoms"});
   FootSpec foot;
@@ -196,7 +278,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
              "default_pose",
              "control_period",
              "physics_period"},
-            {"imus", "hands", "velocity_limit"});
+            {"imus", "hands", "velocity_limit", "roles", "reach"});
   if (const int version = root["version"].AsInt(); version != kFileVersion) {
     root["version"].Fail(std::to_string(version) + " is not a version this program reads; known: " +
                          std::to_string(kFileVersion));
@@ -244,14 +326,19 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
     if (actor_of[i].empty()) root["actors"].Fail(spec.joints[i] + " belongs to no actor");
   }
 
+  spec.has_roles = root.Has("roles");
+  if (spec.has_roles) spec.roles = ReadRoles(spec, root["roles"]);
+  spec.reach.resize(spec.joints.size());
+  if (root.Has("reach")) spec.reach = ReadReach(spec, root["reach"]);
   spec.base = root["base"].AsString();
   ReadFeet(root["feet"], &spec);
   if (root.Has("hands")) {
     root["hands"].Keys({"left", "right"});
     for (const char* name : {"left", "right"}) {
       const YamlNode node = root["hands"][name];
-      node.Keys({"body", "site"});
-      spec.hands.push_back({name, node["body"].AsString(), node["site"].AsString()});
+      node.Keys({"body", "site"}, {"load"});
+      spec.hands.push_back({name, node["body"].AsString(), node["site"].AsString(), {}});
+      if (node.Has("load")) spec.hands.back().load = ReadLoad(node["load"]);
     }
   }
   if (root.Has("imus")) {

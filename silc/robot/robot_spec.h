@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ struct HandSpec {
   std::string name;
   std::string body;
   std::string site;  // where a stiffness at the hand is felt
+  // [m] in the body's frame: a training's forces act between these two points. Empty: at the site.
+  std::vector<Eigen::Vector3d> load;
 };
 
 struct ImuSpec {
@@ -52,6 +55,20 @@ struct Pose {
   double base_height =
       0;              // [m] nominal height of the base body's origin when standing on flat ground
   Eigen::VectorXd q;  // [rad] one entry per joint; those the file leaves out are zero
+};
+
+/// Which joint does what: indices into RobotSpec::joints, left then right; −1 where the robot has
+/// no such joint. A training needs them; nothing else does.
+struct JointRoles {
+  std::array<int, 2> hip_pitch{-1, -1}, hip_roll{-1, -1}, hip_yaw{-1, -1};
+  std::array<int, 2> knee{-1, -1}, ankle_pitch{-1, -1}, ankle_roll{-1, -1};
+  std::array<int, 3> waist{-1, -1, -1};  // yaw, roll, pitch
+};
+
+/// Where generated arm motions take a joint.
+struct ReachRange {
+  double low = 0, high = 0;  // [rad]
+  bool given = false;        // else: about the standing pose
 };
 
 /// Normal force at which a foot counts as standing, and as lifted. The gap keeps the contact mode
@@ -77,6 +94,9 @@ struct RobotSpec {
   std::vector<JointGroup> groups;   // "left_leg", "legs", …
   std::vector<JointGroup> actors;   // every joint is in exactly one
   std::string base;                 // the body with the free joint
+  bool has_roles = false;           // whether the file has `roles`
+  JointRoles roles;
+  std::vector<ReachRange> reach;  // one entry per joint
 
   FootSpec left_foot;
   FootSpec right_foot;

@@ -47,8 +47,24 @@ std::array<ArmDirections, 2> SmplArmDirections(const double* pose) {
   return out;
 }
 
+bool HasG1Arms(const RobotModel& robot) {
+  const RobotSpec& spec = robot.spec();
+  if (spec.num_joints() != kTaskJoints || !robot.has_hands()) return false;
+  const char* side[2] = {"left_", "right_"};
+  const char* joint[kSolvedJoints] = {
+      "shoulder_pitch_joint", "shoulder_roll_joint", "shoulder_yaw_joint", "elbow_joint"};
+  for (int s = 0; s < 2; ++s) {
+    for (int j = 0; j < kSolvedJoints; ++j) {
+      if (spec.joints[kLowerJoints + s * kArmJoints + j] != std::string(side[s]) + joint[j]) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 ArmRetargeter::ArmRetargeter(const RobotModel& robot) : robot_(robot), data_(robot.MakeData()) {
-  SILC_CHECK(robot.num_joints() == kTaskJoints && robot.has_hands());  // ReadMotion() has looked
+  SILC_CHECK(HasG1Arms(robot));  // RetargetAmass() has looked
   const mjModel& m = *robot.model();
   for (int s = 0; s < 2; ++s) {
     const int first = kLowerJoints + s * kArmJoints;
@@ -146,7 +162,11 @@ double ArmRetargeter::Solve(const std::array<ArmDirections, 2>& wanted, float* a
 }
 
 MotionClip RetargetAmass(const NpzFile& file, const RobotModel& robot) {
-  MotionClip clip{.file = file.file(), .format = "amass"};
+  if (!HasG1Arms(robot)) {
+    throw ConfigError(file.file() + ": AMASS poses are retargeted to the G1's arms alone, not to " +
+                      robot.spec().name + "'s; give this robot's own angles (joint_pos)");
+  }
+  MotionClip clip{.file = file.file(), .format = "amass", .joints = robot.num_joints()};
   const NpyArray& rate =
       file[file.Has("mocap_frame_rate") ? "mocap_frame_rate" : "mocap_framerate"];
   const double fps = rate.AsDouble();

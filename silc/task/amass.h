@@ -24,9 +24,13 @@ struct ArmDirections {
 ///              forward, and its arms point sideways when all angles are zero.
 std::array<ArmDirections, 2> SmplArmDirections(const double* pose);
 
+/// Whether the robot's arms are the G1's: what the retargeting below is written for.
+bool HasG1Arms(const RobotModel& robot);
+
 /// Finds arm joints that give the robot's arms the directions asked for.
 class ArmRetargeter {
  public:
+  /// @pre HasG1Arms(robot)
   explicit ArmRetargeter(const RobotModel& robot);
 
   /// Damped Gauss-Newton over shoulder pitch, roll, yaw and elbow from `arms` [rad, 14], inside the
@@ -42,7 +46,7 @@ class ArmRetargeter {
 };
 
 /// A clip from an AMASS file, thinned to 30 frames per second or a little more. Throws ConfigError
-/// for what ReadMotion() refuses.
+/// for what ReadMotion() refuses, and for a robot without the G1's arms.
 MotionClip RetargetAmass(const NpzFile& file, const RobotModel& robot);
 
 }  // namespace silc

@@ -10,7 +10,7 @@ namespace silc {
 /// Arm poses and which of them are joined by a straight path in joint space that keeps clear of the
 /// robot's own body (reach_table.h makes it). Plain pointers, so that a GPU can have its own copy.
 struct ReachTable {
-  const float* poses;  // (num_poses, 14) [rad]
+  const float* poses;  // (num_poses, kUpperJoints) [rad], zero beyond the robot's own
   const int* next;     // (num_poses, num_next) poses that can be reached
   int num_poses;
   int num_next;
@@ -18,7 +18,7 @@ struct ReachTable {
 
 /// Recorded arm motions, resampled to the control period. Empty: num_clips = 0.
 struct MotionTable {
-  const float* frames;  // (all frames, 14) [rad]
+  const float* frames;  // (all frames, kUpperJoints) [rad], zero beyond the robot's own
   const int* first;     // (num_clips + 1) first frame of each clip
   int num_clips;
 };

@@ -179,9 +179,19 @@ TEST(Clips, AreFollowedAndBlendedWithoutAJump) {
   EXPECT_GT(high, 0.99f);
 }
 
-TEST(HandForce, IsWhatTheWeakestMotorBears) {
+// Two arms of seven joints after fifteen others.
+TaskRobot TwoArms() {
   TaskRobot robot = {};
   for (float& e : robot.effort) e = 25;
+  for (int hand = 0; hand < 2; ++hand) {
+    robot.arm_joints[hand] = kArmJoints;
+    for (int j = 0; j < kArmJoints; ++j) robot.arm[hand][j] = kLowerJoints + hand * kArmJoints + j;
+  }
+  return robot;
+}
+
+TEST(HandForce, IsWhatTheWeakestMotorBears) {
+  TaskRobot robot = TwoArms();
   robot.effort[kLowerJoints + 5] = 5;
   const auto jacobian = [](int axis, int joint) {
     return axis == 0 ? 0.1f * static_cast<float>(joint) : 0.0f;
@@ -194,8 +204,7 @@ TEST(HandForce, IsWhatTheWeakestMotorBears) {
 TEST(HandForce, SweepsBetweenItsEndsWhenStandingAndResistsWhenWalking) {
   TaskConfig::HandForce c;
   c.noise = 0;
-  TaskRobot robot = {};
-  for (float& e : robot.effort) e = 25;
+  TaskRobot robot = TwoArms();
   robot.control_dt = 0.02f;
   HandForceState s = {};
   s.share[0] = s.share[1] = 0.25f;

@@ -5,7 +5,9 @@
 
 #include <barrier>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "silc/base/rng.h"
@@ -18,7 +20,7 @@
 namespace silc {
 namespace {
 
-constexpr int kRobots = 24;
+constexpr int kWorldRobots = 24;
 
 template <int kMembers>
 struct Queue {
@@ -50,19 +52,21 @@ void Together(Body body) {
 class World {
  public:
   explicit World(const LocoEnvOptions& options)
-      : setup_(MakeLocoSetup(options)), batch_(setup_.compiled, kRobots), view_(ViewOf(&batch_)) {
+      : setup_(MakeLocoSetup(options)),
+        batch_(setup_.compiled, kWorldRobots),
+        view_(ViewOf(&batch_)) {
     setup_.context.progress = &memory_.progress;
-    memory_.Resize(kRobots, setup_.context.observation);
+    memory_.Resize(kWorldRobots, setup_.context.observation);
     memory_.progress = FirstProgress(setup_.context.config);
-    reward_.resize(kRobots * 2);
-    flag_.resize(kRobots);
-    jacobian_.resize(kRobots * kSampleJacobian);
-    survival_.resize(kRobots);
+    reward_.resize(kWorldRobots * 2);
+    flag_.resize(kWorldRobots);
+    jacobian_.resize(kWorldRobots * sample_size());
+    survival_.resize(kWorldRobots);
   }
 
   template <int kMembers>
   void Start(bool backward) {
-    for (int env = 0; env < kRobots; ++env) {
+    for (int env = 0; env < kWorldRobots; ++env) {
       StepOutput out = Output(env);
       EnvState* s = &memory_.states[env];
       if constexpr (kMembers == 1) {
@@ -84,8 +88,8 @@ class World {
 
   template <int kMembers>
   void Step(const std::vector<float>& actions, bool backward) {
-    for (int env = 0; env < kRobots; ++env) {
-      const float* action = &actions[static_cast<std::size_t>(env) * kTaskJoints];
+    for (int env = 0; env < kWorldRobots; ++env) {
+      const float* action = &actions[static_cast<std::size_t>(env) * joints()];
       EnvState* s = &memory_.states[env];
       if constexpr (kMembers == 1) {
         ASSERT_TRUE(BeginStep(context(), view_, env, action, s));
@@ -93,7 +97,7 @@ class World {
         step::Scratch w;
         w.refused = false;
         const auto phase = [&](auto body) { Phase<kMembers>(backward, body); };
-        phase([&](auto crew) { step::CheckAction(action, crew, &w); });
+        phase([&](auto crew) { step::CheckAction(context().robot, action, crew, &w); });
         ASSERT_FALSE(w.refused);
         phase([&](auto crew) { step::Act(context(), view_, env, action, crew, s); });
       }
@@ -102,7 +106,7 @@ class World {
     batch_.UpdateKinematics(KinematicsLevel::kStance);
     double sum = 0;
     int ended = 0;
-    for (int env = 0; env < kRobots; ++env) {
+    for (int env = 0; env < kWorldRobots; ++env) {
       StepOutput out = Output(env);
       if constexpr (kMembers == 1) {
         survival_[env] = EndStep(context(), view_, env, &memory_.states[env], &out);
@@ -113,9 +117,10 @@ class World {
       sum += survival_[env];
       ++ended;
     }
-    EndStepOfAll(context().config.curriculum, kRobots, sum, ended, &memory_.progress);
+    EndStepOfAll(context().config.curriculum, kWorldRobots, sum, ended, &memory_.progress);
   }
 
+  int joints() const { return context().robot.num_joints; }
   void Fault(int env) { view_.fault(env, 0) = kFaultNotFinite; }
   const std::vector<std::uint8_t>& flags() const { return flag_; }
 
@@ -141,7 +146,7 @@ class World {
                               Field::kDelay,
                               Field::kWrench,
                               Field::kWrenchSteps}) {
-      std::vector<float> values(static_cast<std::size_t>(kRobots) * batch_.width(field));
+      std::vector<float> values(static_cast<std::size_t>(kWorldRobots) * batch_.width(field));
       batch_.Read(field, values);
       all.insert(all.end(), values.begin(), values.end());
     }
@@ -150,6 +155,7 @@ class World {
 
  private:
   const TaskContext& context() const { return setup_.context; }
+  std::size_t sample_size() const { return SampleSize(joints()); }
   StepOutput Output(int env) {
     const auto e = static_cast<std::size_t>(env);
     const TaskObservation& o = setup_.context.observation;
@@ -158,7 +164,7 @@ class World {
             .actor_obs = &memory_.obs[e * o.width],
             .critic_obs = &memory_.critic_obs[e * o.critic_width()],
             .contact_mode = &memory_.mode[e],
-            .jacobian = &jacobian_[e * kSampleJacobian],
+            .jacobian = &jacobian_[e * sample_size()],
             .terms = &memory_.terms[e * kNumRewards],
             .tracking = &memory_.tracking[e * kNumTracking]};
   }
@@ -214,11 +220,10 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class Crew : public ::testing::TestWithParam<TestLayout> {};
-
-TEST_P(Crew, LeavesTheBitsOfOneThread) {
-  LocoEnvOptions options = {.num_envs = kRobots, .seed = 11, .samples = true};
-  options.layout = GetParam().make();
+void ExpectTheBitsOfOneThread(LocoEnvOptions options) {
+  options.num_envs = kWorldRobots;
+  options.seed = 11;
+  options.samples = true;
   options.config.push.interval_min = 0.1f;  // pushes within the test
   options.config.push.interval_max = 0.3f;
   World alone(options), crew(options), backward(options);
@@ -230,7 +235,7 @@ TEST_P(Crew, LeavesTheBitsOfOneThread) {
   int failed = 0, lost = 0;
   for (int k = 1; k <= 40; ++k) {
     Rng rng(5, static_cast<std::uint32_t>(k));
-    std::vector<float> actions(static_cast<std::size_t>(kRobots) * kTaskJoints);
+    std::vector<float> actions(static_cast<std::size_t>(kWorldRobots) * alone.joints());
     for (float& a : actions) a = static_cast<float>(2 * rng.Normal());
     for (World* world : {&alone, &crew, &backward}) {
       if (k % 10 == 0) world->Fault(k / 10);
@@ -245,13 +250,38 @@ TEST_P(Crew, LeavesTheBitsOfOneThread) {
       lost += (flag & kDiverged) != 0;
     }
   }
-  EXPECT_GT(failed, kRobots / 2) << "hardly an episode ended: resets were not compared";
+  EXPECT_GT(failed, kWorldRobots / 2) << "hardly an episode ended: resets were not compared";
   EXPECT_GE(lost, 4);
+}
+
+class Crew : public ::testing::TestWithParam<TestLayout> {};
+
+TEST_P(Crew, LeavesTheBitsOfOneThread) {
+  LocoEnvOptions options;
+  options.layout = GetParam().make();
+  ExpectTheBitsOfOneThread(std::move(options));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Crew, ::testing::ValuesIn(kTestLayouts), [](const auto& test) {
   return test.param.name;
 });
+
+// Robots with other numbers of joints, in another order than their own, without hands.
+class CrewOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CrewOf, AnotherRobotLeavesTheBitsOfOneThread) {
+  const TaskFile task = ReadTaskFile(FindTaskFile(GetParam()));
+  LocoEnvOptions options;
+  options.config = task.config;
+  options.layout = ReadTaskLayout(task.layout);
+  options.robot = task.robot;
+  ExpectTheBitsOfOneThread(std::move(options));
+}
+
+INSTANTIATE_TEST_SUITE_P(Robots,
+                         CrewOf,
+                         ::testing::Values("t1-stand", "berkeley-stand"),
+                         [](const auto& test) { return std::string(test.param, 0, 2); });
 
 }  // namespace
 }  // namespace silc

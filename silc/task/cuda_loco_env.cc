@@ -42,7 +42,9 @@ struct CudaLocoEnv::Impl {
     obs = DeviceArray<float>(n * observation.width);
     critic_obs = DeviceArray<float>(n * observation.critic_width());
     reward = DeviceArray<float>(n * 2);
-    if (options.samples) jacobian = DeviceArray<float>(n * kSampleJacobian);
+    if (options.samples) {
+      jacobian = DeviceArray<float>(n * SampleSize(setup.context.robot.num_joints));
+    }
     terms = DeviceArray<float>(n * kNumRewards);
     tracking = DeviceArray<float>(n * kNumTracking);
     survival = DeviceArray<float>(n);
@@ -79,6 +81,7 @@ struct CudaLocoEnv::Impl {
                .critic_width = observation.critic_width(),
                .contact_mode = mode.get(),
                .jacobian = options.samples ? jacobian.get() : nullptr,
+               .joints = setup.context.robot.num_joints,
                .terms = terms.get(),
                .tracking = tracking.get(),
                .survival = survival.get(),
@@ -173,7 +176,7 @@ struct CudaLocoEnv::Impl {
       DivergedRobot d{.seed = setup.context.seed, .env = n.env, .step = n.step, .fault = n.fault};
       d.qpos.assign(n.qpos, n.qpos + setup.context.robot.nq);
       d.qvel.assign(n.qvel, n.qvel + setup.context.robot.nv);
-      std::copy_n(n.action, kTaskJoints, d.action.begin());
+      d.action.assign(n.action, n.action + setup.context.robot.num_joints);
       diverged.push_back(std::move(d));
     }
   }

@@ -31,7 +31,7 @@ class CudaLocoEnv {
   CUstream_st* stream() const;
 
   void Reset();
-  /// @param actions (num_envs, 29), raw, device memory
+  /// @param actions (num_envs, joints), raw, device memory
   void Step(const float* actions);
   /// Copies what the last Reset() or Step() produced to a learner's arrays.
   void Deliver(const DeviceDelivery& to);

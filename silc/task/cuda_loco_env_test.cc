@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "silc/base/rng.h"
 #include "silc/physics/cuda_batch.h"
@@ -13,13 +14,11 @@
 namespace silc {
 namespace {
 
-constexpr int kActorObs = 655, kCriticObs = 152;  // of layouts/g1_loco.yaml
-
 constexpr int kRobots = 300;  // ragged against warps
 
-std::vector<float> RandomActions(int step, double size) {
+std::vector<float> RandomActions(int step, double size, int joints = kTaskJoints) {
   Rng rng(5, static_cast<std::uint32_t>(step));
-  std::vector<float> actions(static_cast<std::size_t>(kRobots) * kTaskJoints);
+  std::vector<float> actions(static_cast<std::size_t>(kRobots) * joints);
   for (float& a : actions) a = static_cast<float>(size * rng.Normal());
   return actions;
 }
@@ -33,14 +32,18 @@ struct Copy {
 
 Copy Fetch(CudaLocoEnv* env) {
   constexpr std::size_t n = kRobots;
-  DeviceArray<float> obs(n * kActorObs), critic(n * kCriticObs), reward(n * 2), com(n * 3 * 29),
-      hand_on_base(n * 6 * 29), closing(n * 6 * 29), gravity(n * 3 * 29);
+  const TaskObservation observation = env->layout().view();
+  const std::size_t joints = env->robot().num_joints;
+  DeviceArray<float> obs(n * observation.width), critic(n * observation.critic_width()),
+      reward(n * 2), com(n * 3 * joints), hand_on_base(n * 6 * joints), closing(n * 6 * joints),
+      gravity(n * 3 * joints);
   DeviceArray<std::uint8_t> done(n), timed_out(n);
   DeviceArray<ContactMode> mode(n);
   env->Deliver({.obs = obs.get(),
-                .obs_stride = kActorObs,
+                .obs_stride = observation.width,
                 .critic_obs = critic.get(),
                 .reward = reward.get(),
+                .agents = 2,
                 .done = done.get(),
                 .timed_out = timed_out.get(),
                 .mode = mode.get(),
@@ -97,16 +100,23 @@ int Differing(std::span<const float> a, std::span<const float> b, double toleran
   return robots;
 }
 
-TEST_F(CudaLocoEnvTest, TellsTheCpusStory) {
-  const LocoEnvOptions options = {.num_envs = kRobots, .seed = 3, .samples = true};
+class CudaLocoEnvOf : public CudaLocoEnvTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CudaLocoEnvOf, TellsTheCpusStory) {
+  const TaskFile task = ReadTaskFile(FindTaskFile(GetParam()));
+  LocoEnvOptions options = {.num_envs = kRobots, .seed = 3, .samples = true};
+  options.config = task.config;
+  options.layout = ReadTaskLayout(task.layout);
+  options.robot = task.robot;
   LocoEnv cpu(options);
+  const int joints = cpu.robot().num_joints;
   CudaLocoEnv gpu(options, nullptr);
   const Copy start = Fetch(&gpu);
   // nothing but the same draws and sines so far
   EXPECT_EQ(Differing(start.obs, cpu.view().obs, 1e-5), 0);
   EXPECT_EQ(Differing(start.critic_obs, cpu.view().critic_obs, 1e-5), 0);
   for (int t = 1; t <= 5; ++t) {
-    StepBoth(&cpu, &gpu, RandomActions(t, 0.5));
+    StepBoth(&cpu, &gpu, RandomActions(t, 0.5, joints));
     const LocoStep c = cpu.view();
     const Copy g = Fetch(&gpu);
     // 20 ms are four impacts at most; float rounding grows with each, and a foot that just touches
@@ -125,7 +135,8 @@ TEST_F(CudaLocoEnvTest, TellsTheCpusStory) {
     std::vector<float> jacobian;
     for (std::size_t env = 0; env < kRobots; ++env) {
       const auto add = [&](const std::vector<float>& from, std::size_t rows) {
-        jacobian.insert(jacobian.end(), &from[env * rows * 29], &from[env * rows * 29] + rows * 29);
+        const float* first = &from[env * rows * joints];
+        jacobian.insert(jacobian.end(), first, first + rows * joints);
       };
       add(g.com, SampleRows::kComSize);
       add(g.hand_on_base, SampleRows::kHandOnBaseSize);
@@ -135,6 +146,11 @@ TEST_F(CudaLocoEnvTest, TellsTheCpusStory) {
     EXPECT_LE(Differing(jacobian, c.jacobian, 2e-3), allowed) << t;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Robots,
+                         CudaLocoEnvOf,
+                         ::testing::Values("g1-loco", "t1-stand", "berkeley-stand"),
+                         [](const auto& test) { return std::string(test.param, 0, 2); });
 
 TEST_F(CudaLocoEnvTest, StatisticsOfALongerRunAreTheCpus) {
   const LocoEnvOptions options = {.num_envs = kRobots, .seed = 4};

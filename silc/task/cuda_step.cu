@@ -107,8 +107,9 @@ __device__ StepOutput OutputOf(const DeviceOutputs& o, int env) {
           .actor_obs = o.actor_obs + static_cast<long>(env) * o.actor_width,
           .critic_obs = o.critic_obs + static_cast<long>(env) * o.critic_width,
           .contact_mode = o.contact_mode + env,
-          .jacobian = o.jacobian == nullptr ? nullptr
-                                            : o.jacobian + static_cast<long>(env) * kSampleJacobian,
+          .jacobian = o.jacobian == nullptr
+                          ? nullptr
+                          : o.jacobian + static_cast<long>(env) * SampleSize(o.joints),
           .terms = o.terms + static_cast<long>(env) * kNumRewards,
           .tracking = o.tracking + static_cast<long>(env) * kNumTracking};
 }
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
   const Place at(num_envs);
   EnvState* s = &block.state[at.robot].value;
   step::Scratch* scratch = &block.scratch[at.robot].value;
-  const float* action = actions + static_cast<long>(at.env) * kTaskJoints;
+  const float* action = actions + static_cast<long>(at.env) * context.robot.num_joints;
   LoadStates(states, num_envs, &block);
   if (at.crew.Does(0)) scratch->refused = false;
   if (at.there) {
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   __syncthreads();
-  if (at.there) step::CheckAction(action, at.crew, scratch);
+  if (at.there) step::CheckAction(context.robot, action, at.crew, scratch);
   __syncthreads();
   if (at.there && scratch->refused) {
     if (at.crew.Does(0)) atomicMin(outputs.refused, at.env);
@@ -216,9 +217,8 @@ __device__ void NoteDiverged(const TaskContext& context,
   for (int i = 0; i < context.robot.nv; ++i) {
     n.qvel[i] = outputs.qvel_before[static_cast<long>(i) * num_envs + env];
   }
-  for (int j = 0; j < kTaskJoints; ++j) {
-    n.action[j] = actions[static_cast<long>(env) * kTaskJoints + j];
-  }
+  const int joints = context.robot.num_joints;
+  for (int j = 0; j < joints; ++j) n.action[j] = actions[static_cast<long>(env) * joints + j];
 }
 
 __global__ void __launch_bounds__(kThreads, 4)
@@ -296,10 +296,11 @@ __global__ void __launch_bounds__(kThreads)
                       const __grid_constant__ DeviceOutputs outputs) {
   const Place at(num_envs);
   if (!at.there) return;
-  float* jacobian = outputs.jacobian + static_cast<long>(at.env) * kSampleJacobian;
+  const int size = SampleSize(context.robot.num_joints);
+  float* jacobian = outputs.jacobian + static_cast<long>(at.env) * size;
   const ContactMode mode = outputs.contact_mode[at.env];
   if (mode == kModeUnknown) {
-    for (int i = at.crew.first(); i < kSampleJacobian; i += kCrew) jacobian[i] = 0;
+    for (int i = at.crew.first(); i < size; i += kCrew) jacobian[i] = 0;
   } else {
     step::FillSample(context.robot, view, at.env, mode, jacobian, at.crew);
   }
@@ -316,10 +317,10 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   for (int i = k; i < from.critic_width; i += step) {
     to.critic_obs[env * from.critic_width + i] = from.critic_obs[env * from.critic_width + i];
   }
-  if (to.reward != nullptr && k < 2) {
+  if (to.reward != nullptr && k < to.agents) {
     const std::uint8_t flag = from.flag[env];
     const bool lost = (flag & kDiverged) != 0;
-    to.reward[env * 2 + k] = lost ? 0.0f : from.reward[env * 2 + k];
+    to.reward[env * to.agents + k] = lost ? 0.0f : from.reward[env * 2 + k];
     if (k == 0) {
       to.done[env] = flag != kRunning;
       to.timed_out[env] = flag == kTimedOut || lost;
@@ -327,16 +328,17 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
   }
   if (to.mode == nullptr) return;
   if (k == 0) to.mode[env] = from.contact_mode[env];
-  const float* sample = from.jacobian + env * kSampleJacobian;
-  for (int i = k; i < kSampleJacobian; i += step) {
+  const int joints = from.joints, size = SampleSize(joints);
+  const float* sample = from.jacobian + env * size;
+  for (int i = k; i < size; i += step) {
     const auto put = [&](float* block, int first, int rows) {
-      block[(env * rows - first) * kTaskJoints + i] = sample[i];
+      block[(env * rows - first) * joints + i] = sample[i];
     };
-    if (i < SampleRows::kHandOnBase * kTaskJoints) {
+    if (i < SampleRows::kHandOnBase * joints) {
       put(to.com, SampleRows::kCom, SampleRows::kComSize);
-    } else if (i < SampleRows::kClosing * kTaskJoints) {
+    } else if (i < SampleRows::kClosing * joints) {
       put(to.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
-    } else if (i < SampleRows::kGravity * kTaskJoints) {
+    } else if (i < SampleRows::kGravity * joints) {
       put(to.closing, SampleRows::kClosing, SampleRows::kClosingSize);
     } else {
       put(to.gravity, SampleRows::kGravity, SampleRows::kGravitySize);

@@ -30,6 +30,7 @@ struct DeviceOutputs {
   int critic_width;  // TaskObservation::critic_width()
   ContactMode* contact_mode;
   float* jacobian;  // or null
+  int joints;       // of the robot
   float* terms;
   float* tracking;
   float* survival;  // (num_envs) what EndStep() returns
@@ -47,7 +48,8 @@ struct DeviceDelivery {
   float* obs;
   int obs_stride;  // floats from one robot to the next
   float* critic_obs;
-  float* reward;
+  float* reward;  // (num_envs, agents)
+  int agents;     // 1: the lower alone
   std::uint8_t *done, *timed_out;
   ContactMode* mode;
   float *com, *hand_on_base, *closing, *gravity;  // SampleRows, each block by itself

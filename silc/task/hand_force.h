@@ -43,13 +43,13 @@ SILC_HD void ResampleHandForce(const TaskConfig::HandForce& c, Draw& draw, HandF
 SILC_HD float SweepPhase(float time) { return fabsf(time - 2.0f * floorf(0.5f * time) - 1.0f); }
 
 /// What the arm can bear along axis i:  min_j  share · τ_max,j / (|J_ij| + 0.01)               [N]
-/// @param jacobian  value (i, j) of the hand's linear Jacobian over its 7 arm joints, W
+/// @param jacobian  value (i, j) of the hand's linear Jacobian over the joints of its arm, W
 template <class Jacobian>
 SILC_HD float BearableForce(
     const TaskRobot& robot, float effort_share, int hand, int axis, const Jacobian& jacobian) {
   float bearable = 1e30f;
-  for (int j = 0; j < kArmJoints; ++j) {
-    const float effort = robot.effort[kLowerJoints + hand * kArmJoints + j];
+  for (int j = 0; j < robot.arm_joints[hand]; ++j) {
+    const float effort = robot.effort[robot.arm[hand][j]];
     bearable = Min(bearable, effort_share * effort / (fabsf(jacobian(axis, j)) + 0.01f));
   }
   return bearable;

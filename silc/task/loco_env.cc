@@ -36,7 +36,7 @@ LocoEnv::LocoEnv(const LocoEnvOptions& options)
   memory_.Resize(num_envs_, setup_.context.observation);
   const auto n = static_cast<std::size_t>(num_envs_);
   reward_.resize(n * 2);
-  jacobian_.resize(samples_ ? n * kSampleJacobian : 0);
+  jacobian_.resize(samples_ ? n * sample_size() : 0);
   survival_.resize(n);
   qpos_before_.resize(n * setup_.context.robot.nq);
   qvel_before_.resize(n * setup_.context.robot.nv);
@@ -58,7 +58,7 @@ StepOutput LocoEnv::OutputOf(int env) {
           .actor_obs = &memory_.obs[e * obs_width()],
           .critic_obs = &memory_.critic_obs[e * critic_width()],
           .contact_mode = &memory_.mode[e],
-          .jacobian = samples_ ? &jacobian_[e * kSampleJacobian] : nullptr,
+          .jacobian = samples_ ? &jacobian_[e * sample_size()] : nullptr,
           .terms = &memory_.terms[e * kNumRewards],
           .tracking = &memory_.tracking[e * kNumTracking]};
 }
@@ -95,9 +95,10 @@ LocoStep LocoEnv::Reset() {
 }
 
 LocoStep LocoEnv::Step(std::span<const float> actions) {
-  SILC_CHECK(actions.size() == static_cast<std::size_t>(num_envs_) * kTaskJoints);
   const TaskContext& context = setup_.context;
   const TaskRobot& robot = context.robot;
+  const auto joints = static_cast<std::size_t>(robot.num_joints);
+  SILC_CHECK(actions.size() == num_envs_ * joints);
   std::atomic<int> refused{num_envs_};
   ForEnvs([&](int env) {
     for (int i = 0; i < robot.nq; ++i) {
@@ -106,7 +107,7 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
     for (int i = 0; i < robot.nv; ++i) {
       qvel_before_[static_cast<std::size_t>(env) * robot.nv + i] = physics_.qvel(env, i);
     }
-    const float* action = &actions[static_cast<std::size_t>(env) * kTaskJoints];
+    const float* action = &actions[env * joints];
     if (!BeginStep(context, physics_, env, action, &memory_.states[env])) {
       int lowest = refused.load();
       while (env < lowest && !refused.compare_exchange_weak(lowest, env)) {
@@ -150,8 +151,7 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
                       qpos_before_.begin() + (e + 1) * robot.nq);
         d.qvel.assign(qvel_before_.begin() + e * robot.nv,
                       qvel_before_.begin() + (e + 1) * robot.nv);
-        std::copy_n(
-            &actions[static_cast<std::size_t>(env) * kTaskJoints], kTaskJoints, d.action.begin());
+        d.action.assign(&actions[env * joints], &actions[env * joints] + joints);
         diverged_.push_back(std::move(d));
       }
     }
@@ -185,9 +185,9 @@ void LocoEnv::Load(const std::string& bytes) {
   batch_->UpdateKinematics(NeededKinematics(samples_));
   if (!samples_) return;
   for (int env = 0; env < num_envs_; ++env) {
-    float* jacobian = &jacobian_[static_cast<std::size_t>(env) * kSampleJacobian];
+    float* jacobian = &jacobian_[env * sample_size()];
     if (memory_.mode[env] == kModeUnknown) {
-      std::fill_n(jacobian, kSampleJacobian, 0.0f);
+      std::fill_n(jacobian, sample_size(), 0.0f);
     } else {
       step::FillSample(robot(), physics_, env, memory_.mode[env], jacobian);
     }

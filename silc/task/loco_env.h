@@ -21,7 +21,7 @@ struct LocoStep {
   std::span<const float> reward;              // (num_envs, 2)          lower, upper agent
   std::span<const std::uint8_t> flag;         // (num_envs)             StepFlag
   std::span<const ContactMode> contact_mode;  // (num_envs)      or kModeUnknown
-  std::span<const float> jacobian;            // (num_envs, SampleRows::kEnd, 29); may be empty
+  std::span<const float> jacobian;            // (num_envs, SampleRows::kEnd, joints); may be empty
 };
 
 /// The task on a batch of robots. Results depend on the config, the seed and the actions; not on
@@ -48,7 +48,8 @@ class LocoEnv {
 
   /// All robots start over, at step 0.
   LocoStep Reset();
-  /// One control step. @param actions (num_envs, 29), raw. Throws RunError when one is not finite.
+  /// One control step. @param actions (num_envs, joints), task order, raw. Throws RunError when one
+  /// is not finite.
   LocoStep Step(std::span<const float> actions);
 
   /// Sets what all robots are asked, until their next resampling: for evaluation and viewers.
@@ -67,6 +68,7 @@ class LocoEnv {
 
  private:
   StepOutput OutputOf(int env);
+  std::size_t sample_size() const { return SampleSize(robot().num_joints); }
   void ForEnvs(const std::function<void(int env)>& body);
 
   LocoSetup setup_;

@@ -252,7 +252,8 @@ TEST(LocoEnv, SampleJacobiansAreTheContactConsistentOnes) {
       ASSERT_EQ(ComputeContactKinematics(body, mode, nullptr, &expected), StiffnessStatus::kOk);
       using Rows = Eigen::Matrix<float, Eigen::Dynamic, kTaskJoints, Eigen::RowMajor>;
       const Eigen::MatrixXd sample =
-          Eigen::Map<const Rows>(&step.jacobian[e * kSampleJacobian], SampleRows::kEnd, kTaskJoints)
+          Eigen::Map<const Rows>(
+              &step.jacobian[e * SampleSize(kTaskJoints)], SampleRows::kEnd, kTaskJoints)
               .cast<double>();
       for (int h = 0; h < 2; ++h) {
         // float kinematics over a chain of 10 joints of lengths below 1 m
@@ -307,7 +308,8 @@ TEST(LocoEnv, TheSamplesCentreOfMassIsMuJoCosAtNominalMasses) {
     for (int row = 0; row < 3; ++row) {
       Eigen::RowVectorXd ours(kTaskJoints);
       for (int j = 0; j < kTaskJoints; ++j) {
-        ours[j] = step.jacobian[e * kSampleJacobian + (SampleRows::kCom + row) * kTaskJoints + j];
+        ours[j] =
+            step.jacobian[e * SampleSize(kTaskJoints) + (SampleRows::kCom + row) * kTaskJoints + j];
       }
       if (step.contact_mode[e] == ContactMode::kFlight) continue;
       Eigen::MatrixXd difference = ours - expected.com.row(row);

@@ -62,10 +62,10 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   RemoveSelfCollision(setup.mujoco.get());
   setup.compiled = CompileBatchModel(*setup.mujoco, TaskBatchOptions(*setup.model, options.config));
   setup.motions = std::move(options.motions);
-  if (setup.motions.num_clips() == 0) setup.reaches = MakeReachTable(*setup.model, {});
   TaskContext& context = setup.context;
   context = {};
   context.robot = MakeTaskRobot(*setup.model, options.config);
+  if (setup.motions.num_clips() == 0) setup.reaches = MakeReachTable(*setup.model, {});
   setup.layout = MakeTaskLayout(
       options.layout ? std::move(*options.layout) : ReadTaskLayout(kDefaultTaskLayout),
       setup.model->spec(),
@@ -97,7 +97,7 @@ void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
   for (std::size_t b = 0; b < setup.compiled.bodies.size(); ++b) {
     const BatchBody& body = setup.compiled.bodies[b];
     if (body.name == torso) drawn->mass[b] += torso_mass;
-    for (int h = 0; h < 2; ++h) {
+    for (std::size_t h = 0; h < spec.hands.size(); ++h) {
       if (body.name == spec.hands[h].body) drawn->mass[b] += hand_mass[h];
     }
     if (!(c.torso_com > 0)) continue;
@@ -112,15 +112,16 @@ void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
 StartupDraw DrawStartup(const LocoSetup& setup, int env) {
   const TaskContext& context = setup.context;
   const auto& c = context.config.randomisation;
-  const std::vector<std::string> scaled = {setup.model->spec().base,
-                                           "left_hip_pitch_link",
-                                           "left_hip_roll_link",
-                                           "left_hip_yaw_link",
-                                           "left_knee_link",
-                                           "right_hip_pitch_link",
-                                           "right_hip_roll_link",
-                                           "right_hip_yaw_link",
-                                           "right_knee_link"};
+  // the base, and what hips and knees move
+  const TaskRobot& robot = context.robot;
+  const mjModel& m = *setup.mujoco;
+  std::vector<std::string> scaled = {setup.model->spec().base};
+  for (const int* pair : {robot.hip_pitch, robot.hip_roll, robot.hip_yaw, robot.knee}) {
+    for (int s = 0; s < 2; ++s) {
+      if (pair[s] < 0) continue;
+      scaled.emplace_back(mj_id2name(&m, mjOBJ_BODY, m.dof_bodyid[robot.dof[pair[s]]]));
+    }
+  }
   Draw draw(context.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kStartup);
   StartupDraw drawn;
   drawn.friction_scale = draw.Uniform(c.friction_min, c.friction_max) / context.robot.sole_friction;

@@ -95,7 +95,7 @@ struct DivergedRobot {
   std::uint32_t step;
   int fault;                      // silc/physics/step_model.h; 0: the task's own speed limit
   std::vector<float> qpos, qvel;  // before the step
-  std::array<float, kTaskJoints> action;
+  std::vector<float> action;      // task order
 };
 inline constexpr std::size_t kMaxDivergedKept = 1000;
 

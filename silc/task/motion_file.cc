@@ -18,7 +18,7 @@
 namespace silc {
 namespace {
 
-constexpr int kCsvColumns = 36;
+constexpr int kCsvRootColumns = 7;  // position, quaternion
 constexpr double kCsvFps = 30;
 constexpr double kOutsideAllowed = 0.3;  // [rad] retargeted motions touch the ends of the ranges
 constexpr double kTwoPi = 6.283185307179586;
@@ -49,14 +49,13 @@ void AddAngle(
   clip->q.push_back(static_cast<float>(inside));
 }
 
+int NumLower(const RobotSpec& spec) { return static_cast<int>(spec.Actor("lower").joints.size()); }
+
 void CheckRobot(const RobotModel& robot) {
-  if (robot.num_joints() == kTaskJoints && robot.has_hands()) return;
-  throw ConfigError(fmt::format(
-      "{}: motions are for robots with the G1's {} joints and two hands; this one has {} joints{}",
-      robot.spec().file,
-      kTaskJoints,
-      robot.num_joints(),
-      robot.has_hands() ? "" : " and no hands"));
+  const RobotSpec& spec = robot.spec();
+  if (static_cast<int>(TaskOrder(spec).size()) > NumLower(spec)) return;
+  throw ConfigError(spec.file +
+                    ": motions are for arms, and this robot has none: no actor 'upper'");
 }
 
 void CheckFrames(std::int64_t frames, const std::string& file) {
@@ -69,7 +68,9 @@ void CheckFrames(std::int64_t frames, const std::string& file) {
 
 MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const RobotModel& robot) {
   CheckRobot(robot);
-  MotionClip clip{.file = file, .format = "csv", .fps = kCsvFps};
+  const int expected = kCsvRootColumns + robot.num_joints();
+  MotionClip clip{.file = file, .format = "csv", .joints = robot.num_joints(), .fps = kCsvFps};
+  std::vector<double> values(expected);
   for (int line = 1; !text.empty(); ++line) {
     const auto end = text.find('\n');
     std::string_view row = text.substr(0, end);
@@ -80,7 +81,6 @@ MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const 
       if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) break;
       throw ConfigError(where + ": empty line between frames");
     }
-    double values[kCsvColumns];
     int columns = 0;
     while (true) {
       const auto comma = row.find(',');
@@ -94,16 +94,18 @@ MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const 
         throw ConfigError(fmt::format(
             "{}: column {}: '{}' is no finite number", where, columns + 1, cell.substr(0, 40)));
       }
-      if (columns < kCsvColumns) values[columns] = value;
+      if (columns < expected) values[columns] = value;
       ++columns;
       if (comma == std::string_view::npos) break;
       row.remove_prefix(comma + 1);
     }
-    if (columns != kCsvColumns) {
+    if (columns != expected) {
       throw ConfigError(
-          fmt::format("{}: {} columns, 36 expected: root position 3, quaternion xyzw 4, joints 29",
+          fmt::format("{}: {} columns, {} expected: root position 3, quaternion xyzw 4, joints {}",
                       where,
-                      columns));
+                      columns,
+                      expected,
+                      clip.joints));
     }
     double norm2 = 0;
     for (int k = 3; k < 7; ++k) norm2 += values[k] * values[k];
@@ -111,7 +113,9 @@ MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const 
       throw ConfigError(fmt::format(
           "{}: columns 4 to 7 are no unit quaternion (squared length {:.3f})", where, norm2));
     }
-    for (int j = 0; j < kTaskJoints; ++j) AddAngle(values[7 + j], j, where, robot, &clip);
+    for (int j = 0; j < clip.joints; ++j) {
+      AddAngle(values[kCsvRootColumns + j], j, where, robot, &clip);
+    }
     ++clip.frames;
     if (clip.frames > kMaxMotionFrames) CheckFrames(clip.frames, file);
   }
@@ -125,20 +129,20 @@ MotionClip ParseMotionNpz(std::string_view bytes,
   CheckRobot(robot);
   const NpzFile npz = ParseNpz(bytes, file);
   if (npz.Has("poses") && !npz.Has("joint_pos")) return RetargetAmass(npz, robot);
-  MotionClip clip{.file = file, .format = "mjlab"};
+  MotionClip clip{.file = file, .format = "mjlab", .joints = robot.num_joints()};
   clip.fps = npz["fps"].AsDouble();
   if (!(clip.fps >= 1 && clip.fps <= 1000)) {
     npz["fps"].Fail(fmt::format("{} frames per second is outside [1, 1000]", clip.fps));
   }
   const NpyArray& joint_pos = npz["joint_pos"];
-  const std::vector<double> values = joint_pos.AsDoubles({kAnySize, kTaskJoints});
+  const std::vector<double> values = joint_pos.AsDoubles({kAnySize, clip.joints});
   CheckFrames(joint_pos.shape()[0], file);
   clip.frames = static_cast<int>(joint_pos.shape()[0]);
-  std::vector<int> column(kTaskJoints);
-  for (int j = 0; j < kTaskJoints; ++j) column[j] = j;
+  std::vector<int> column(clip.joints);
+  for (int j = 0; j < clip.joints; ++j) column[j] = j;
   if (npz.Has("joint_names")) {
-    const std::vector<std::string> names = npz["joint_names"].AsStrings({kTaskJoints});
-    for (int j = 0; j < kTaskJoints; ++j) {
+    const std::vector<std::string> names = npz["joint_names"].AsStrings({clip.joints});
+    for (int j = 0; j < clip.joints; ++j) {
       const std::string& joint = robot.spec().joints[j];
       const auto at = std::find(names.begin(), names.end(), joint);
       if (at == names.end())
@@ -149,9 +153,9 @@ MotionClip ParseMotionNpz(std::string_view bytes,
   clip.q.reserve(values.size());
   for (int f = 0; f < clip.frames; ++f) {
     const std::string where = fmt::format("{}: joint_pos[{}]", file, f);
-    for (int j = 0; j < kTaskJoints; ++j) {
+    for (int j = 0; j < clip.joints; ++j) {
       AddAngle(
-          values[static_cast<std::size_t>(f) * kTaskJoints + column[j]], j, where, robot, &clip);
+          values[static_cast<std::size_t>(f) * clip.joints + column[j]], j, where, robot, &clip);
     }
   }
   return clip;
@@ -162,7 +166,7 @@ MotionClip ReadMotion(const std::string& path, const RobotModel& robot) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   if (ending == ".csv") return ParseMotionCsv(ReadFile(path, kMaxBytes), path, robot);
   if (ending == ".npz") return ParseMotionNpz(ReadFile(path, kMaxBytes), path, robot);
-  throw ConfigError(path + ": a motion is a .csv (36 columns) or a .npz (mjlab or AMASS)");
+  throw ConfigError(path + ": a motion is a .csv or a .npz (mjlab or AMASS)");
 }
 
 std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot) {
@@ -180,21 +184,23 @@ std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot) {
   }
   text += fmt::format("{:28} {:>8} {:>8} {:>10}\n", "joint", "min", "max", "speed");
   text += fmt::format("{:28} {:>8} {:>8} {:>10}\n", "", "rad", "rad", "rad/s");
-  for (int j = kLowerJoints; j < kTaskJoints; ++j) {
+  const std::vector<int> order = TaskOrder(robot.spec());
+  for (std::size_t t = NumLower(robot.spec()); t < order.size(); ++t) {
+    const int j = order[t];
     float low = clip.q[j], high = clip.q[j];
     double speed = 0;
     for (int f = 0; f < clip.frames; ++f) {
-      const float q = clip.q[static_cast<std::size_t>(f) * kTaskJoints + j];
+      const float q = clip.q[static_cast<std::size_t>(f) * clip.joints + j];
       low = std::min(low, q);
       high = std::max(high, q);
       if (f == 0) continue;
       speed = std::max(speed,
                        std::abs(static_cast<double>(q) -
-                                clip.q[static_cast<std::size_t>(f - 1) * kTaskJoints + j]) *
+                                clip.q[static_cast<std::size_t>(f - 1) * clip.joints + j]) *
                            clip.fps);
     }
     const auto& limit = robot.spec().velocity_limit;
-    const bool fast = limit.size() == kTaskJoints && speed > limit[j];
+    const bool fast = limit.size() > 0 && speed > limit[j];
     text += fmt::format("{:28} {:8.3f} {:8.3f} {:10.2f}{}\n",
                         robot.spec().joints[j],
                         low,
@@ -205,8 +211,12 @@ std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot) {
   return text;
 }
 
-MotionLibrary::MotionLibrary(const std::vector<MotionClip>& clips, double control_dt) {
+MotionLibrary::MotionLibrary(const std::vector<MotionClip>& clips,
+                             double control_dt,
+                             const RobotSpec& robot) {
   if (clips.empty()) return;
+  const std::vector<int> order = TaskOrder(robot);
+  const int lower = NumLower(robot), upper = static_cast<int>(order.size()) - lower;
   first_.push_back(0);
   for (const MotionClip& clip : clips) {
     const int count = static_cast<int>(std::floor(clip.duration() / control_dt + 1e-9)) + 1;
@@ -215,8 +225,13 @@ MotionLibrary::MotionLibrary(const std::vector<MotionClip>& clips, double contro
       const int f = std::min(static_cast<int>(at), clip.frames - 2);
       const auto x = static_cast<float>(at - f);
       for (int j = 0; j < kUpperJoints; ++j) {
-        const float a = clip.q[static_cast<std::size_t>(f) * kTaskJoints + kLowerJoints + j];
-        const float b = clip.q[static_cast<std::size_t>(f + 1) * kTaskJoints + kLowerJoints + j];
+        if (j >= upper) {
+          frames_.push_back(0);
+          continue;
+        }
+        const int joint = order[lower + j];
+        const float a = clip.q[static_cast<std::size_t>(f) * clip.joints + joint];
+        const float b = clip.q[static_cast<std::size_t>(f + 1) * clip.joints + joint];
         frames_.push_back(a + x * (b - a));
       }
     }

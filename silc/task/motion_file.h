@@ -10,14 +10,16 @@
 namespace silc {
 
 class RobotModel;
+struct RobotSpec;
 
 /// A recorded motion of the robot's joints.
 struct MotionClip {
   std::string file;
   std::string format;  // "csv", "mjlab"
+  int joints = 0;      // of the robot
   double fps = 0;      // [1/s]
   int frames = 0;
-  std::vector<float> q;  // (frames, 29) [rad], robot order, inside the joint ranges
+  std::vector<float> q;  // (frames, joints) [rad], robot order, inside the joint ranges
   int clamped = 0;       // values that were outside a joint's range and were moved to its end
   double worst = 0;      // [rad] how far the worst was outside; amass: largest error of a direction
 
@@ -25,10 +27,12 @@ struct MotionClip {
 };
 
 /// Reads a motion file; the name's end says what it is.
-///   .csv  36 columns at 30 frames per second: root position 3 [m], root quaternion xyzw 4, the 29
-///         joints in robot order [rad]; no header
-///   .npz  mjlab: fps and joint_pos (frames, 29) [rad]; joint_names, when present, gives their
-///   order
+///   .csv  a column per number at 30 frames per second: root position 3 [m], root quaternion xyzw
+///   4,
+///         the joints in robot order [rad], 36 for the G1; no header
+///   .npz  mjlab: fps and joint_pos (frames, joints) [rad]; joint_names, when present, gives their
+///         order. AMASS, for the G1 alone (amass.h)
+/// The robot must have an actor `upper`: its joints are what a motion is for.
 /// Throws ConfigError, naming line or array, for other files: fewer than 2 frames, more than
 /// kMaxMotionFrames, wrong width, NaN, infinities, angles beyond ±2π or more than 0.3 rad outside a
 /// joint's range, a quaternion that is none, a frame rate outside [1, 1000].
@@ -45,13 +49,14 @@ std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot);
 class MotionLibrary {
  public:
   MotionLibrary() = default;
-  MotionLibrary(const std::vector<MotionClip>& clips, double control_dt);
+  /// @param robot  the clips'; its actor `upper` says whose angles are kept, and in which order
+  MotionLibrary(const std::vector<MotionClip>& clips, double control_dt, const RobotSpec& robot);
 
   int num_clips() const { return static_cast<int>(first_.empty() ? 0 : first_.size() - 1); }
   MotionTable view() const { return {frames_.data(), first_.data(), num_clips()}; }
 
  private:
-  std::vector<float> frames_;  // (all, 14)
+  std::vector<float> frames_;  // (all, kUpperJoints), zero beyond the robot's own
   std::vector<int> first_;
 };
 

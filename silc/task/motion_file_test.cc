@@ -169,7 +169,7 @@ TEST(MotionLibrary, ResamplesToTheControlPeriod) {
     for (int j = 0; j < kTaskJoints; ++j) text += j == 18 ? "," + std::to_string(f / 30.0) : ",0";
     text += "\n";
   }
-  const MotionLibrary library({ParseMotionCsv(text, "ramp", G1())}, 0.02);
+  const MotionLibrary library({ParseMotionCsv(text, "ramp", G1())}, 0.02, G1().spec());
   const MotionTable t = library.view();
   ASSERT_EQ(t.num_clips, 1);
   ASSERT_EQ(t.first[1], 51);  // 1 s at 50 per second, both ends

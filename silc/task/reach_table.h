@@ -26,14 +26,16 @@ struct OwnedReachTable {
   ReachTable view() const { return {poses.data(), next.data(), num_poses, num_next}; }
 };
 
-/// Whether both arms, in this pose [rad, 14], keep `clearance` [m] from legs, torso, head and each
-/// other, with the rest of the robot in its standing pose. Shapes that are closer than that when
-/// the robot just stands (shoulder and torso) do not count.
+/// Whether the arms, in this pose [rad, as the actor `upper` lists them], keep `clearance` [m] from
+/// legs, torso, head and each other, with the rest of the robot in its standing pose. Shapes that
+/// are closer than that when the robot just stands (shoulder and torso) do not count.
 class ArmClearance {
  public:
   /// @pre robot was loaded with self_collision.
   ArmClearance(const RobotModel& robot, double clearance);
   bool IsClear(const float* arms);
+  /// The joints of the arms, as joints of the robot.
+  const std::vector<int>& joints() const { return upper_; }
 
  private:
   bool CloseInPose(const float* arms, std::vector<char>* pairs);
@@ -41,12 +43,13 @@ class ArmClearance {
   const RobotModel& robot_;
   MjModelPtr model_;
   MjDataPtr data_;
+  std::vector<int> upper_;
   std::vector<char> is_arm_;   // per body
   std::vector<char> allowed_;  // body × body
 };
 
-/// Draws poses the arms can take and the reaches between them that keep clear. Throws ConfigError
-/// when the robot's shapes leave no such poses.
+/// Draws poses the arms can take, inside `reach` of robot.yaml, and the reaches between them that
+/// keep clear. Throws ConfigError when the robot's shapes leave no such poses.
 OwnedReachTable MakeReachTable(const RobotModel& robot, const ReachOptions& options = {});
 
 }  // namespace silc

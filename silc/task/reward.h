@@ -8,8 +8,8 @@
 
 namespace silc {
 
-/// One foot after a control step. The point is the ankle roll link's origin, 0.035 m above the
-/// sole.
+/// One foot after a control step. The point is the foot body's origin; the G1's is its ankle, 0.035
+/// m above the sole.
 struct FootState {
   float p_WF[3];        // [m]
   float v_WF[3];        // [m/s]
@@ -35,10 +35,10 @@ struct RewardInput {
   float v_B[3], w_B[3], g_B[3];
   float v_W[3], w_W[3];
   float w_T[3], g_T[3];
-  // joints, robot order
+  // joints, task order
   float q[kTaskJoints], qd[kTaskJoints], qd_prev[kTaskJoints], tau[kTaskJoints];
   float action[kTaskJoints], action_prev[kTaskJoints];
-  float arm_ref[kUpperJoints];  // [rad]
+  float arm_ref[kUpperJoints];  // [rad] of those that follow one
   FootState foot[2];
   float hand_v[2][3], hand_w[2][3], hand_v_prev[2][3], hand_w_prev[2][3];
   float hand_force_sum;  // [N] |F_left + F_right|
@@ -72,6 +72,10 @@ SILC_HD float Excess(const TaskRobot& robot, const RewardInput& r, int first, in
     sum += Max(0, robot.soft_low[i] - r.q[i]) + Max(0, r.q[i] - robot.soft_high[i]);
   }
   return sum;
+}
+/// How far a joint is from the standing pose [rad]; 0 for one that the robot does not have.
+SILC_HD float FromPose(const TaskRobot& robot, const RewardInput& r, int joint) {
+  return joint < 0 ? 0.0f : r.q[joint] - robot.default_q[joint];
 }
 /// Any force of more than 1 N.
 SILC_HD bool Touches(const FootState& f) { return Norm3(f.force) > 1.0f; }
@@ -109,7 +113,9 @@ SILC_HD float TrackingStanceBaseHeight(const TaskRobot&, const RewardInput& r) {
 }
 SILC_HD float WaistTracking(const TaskRobot& robot, const RewardInput& r) {
   float sum = 0;
-  for (int k = 0; k < 3; ++k) sum += Sq(r.q[robot.waist[k]] - r.waist_cmd[k]);
+  for (int k = 0; k < 3; ++k) {
+    if (robot.waist[k] >= 0) sum += Sq(r.q[robot.waist[k]] - r.waist_cmd[k]);
+  }
   return expf(-sum / 0.05f);
 }
 /// W exp(−Σ(q_waist − cmd)²/0.05)
@@ -141,24 +147,24 @@ SILC_HD float PenaltyTorsoOrientation(const TaskRobot&, const RewardInput& r) {
   return fabsf(r.g_T[0]) + fabsf(r.g_T[1]);
 }
 /// Σ τ²
-SILC_HD float PenaltyLowerBodyTorques(const TaskRobot&, const RewardInput& r) {
-  return SumSq(r.tau, 0, kLowerJoints);
+SILC_HD float PenaltyLowerBodyTorques(const TaskRobot& robot, const RewardInput& r) {
+  return SumSq(r.tau, 0, robot.num_lower);
 }
 /// Σ q̇²
-SILC_HD float PenaltyLowerBodyDofVel(const TaskRobot&, const RewardInput& r) {
-  return SumSq(r.qd, 0, kLowerJoints);
+SILC_HD float PenaltyLowerBodyDofVel(const TaskRobot& robot, const RewardInput& r) {
+  return SumSq(r.qd, 0, robot.num_lower);
 }
 /// Σ ((q̇ − q̇_prev)/dt)²
-SILC_HD float PenaltyLowerBodyDofAcc(const TaskRobot&, const RewardInput& r) {
-  return SumSqDiff(r.qd, r.qd_prev, 0, kLowerJoints, 1.0f / r.dt);
+SILC_HD float PenaltyLowerBodyDofAcc(const TaskRobot& robot, const RewardInput& r) {
+  return SumSqDiff(r.qd, r.qd_prev, 0, robot.num_lower, 1.0f / r.dt);
 }
 /// Σ (a − a_prev)²
-SILC_HD float PenaltyLowerBodyActionRate(const TaskRobot&, const RewardInput& r) {
-  return SumSqDiff(r.action, r.action_prev, 0, kLowerJoints, 1.0f);
+SILC_HD float PenaltyLowerBodyActionRate(const TaskRobot& robot, const RewardInput& r) {
+  return SumSqDiff(r.action, r.action_prev, 0, robot.num_lower, 1.0f);
 }
 /// Σ excess beyond the soft limits [rad]
 SILC_HD float LimitsLowerBodyDofPos(const TaskRobot& robot, const RewardInput& r) {
-  return Excess(robot, r, 0, kLowerJoints);
+  return Excess(robot, r, 0, robot.num_lower);
 }
 /// Σ_feet c |v_foot|², × 10 when standing; c: |F| > 1 N
 SILC_HD float PenaltyContactNoVel(const TaskRobot&, const RewardInput& r) {
@@ -172,9 +178,10 @@ SILC_HD float PenaltyContactNoVel(const TaskRobot&, const RewardInput& r) {
 SILC_HD float PenaltyFeetOri(const TaskRobot&, const RewardInput& r) {
   return Norm2(r.foot[0].g_F) + Norm2(r.foot[1].g_F);
 }
-/// |q_L| + |q_R| of the ankle rolls
+/// |q_L − q₀| + |q_R − q₀| of the ankle rolls, q₀ the standing pose
 SILC_HD float PenaltyAnkleRoll(const TaskRobot& robot, const RewardInput& r) {
-  return fabsf(r.q[robot.ankle_roll[0]]) + fabsf(r.q[robot.ankle_roll[1]]);
+  return fabsf(FromPose(robot, r, robot.ankle_roll[0])) +
+         fabsf(FromPose(robot, r, robot.ankle_roll[1]));
 }
 /// Σ_feet at touch-down (t_air − 0.5), with |v_cmd| > 0.1 only
 SILC_HD float FeetAirTime(const TaskRobot&, const RewardInput& r) {
@@ -195,14 +202,15 @@ SILC_HD float BaseHeight(const TaskRobot&, const RewardInput& r) {
 }
 /// 1 on failure, 0 on time-out
 SILC_HD float Termination(const TaskRobot&, const RewardInput& r) { return r.failed ? 1.0f : 0.0f; }
-/// W max(0, min_feet |z_f − 0.12| − 0.02)
-SILC_HD float PenaltyFeetHeight(const TaskRobot&, const RewardInput& r) {
-  const float nearest = Min(fabsf(r.foot[0].p_WF[2] - 0.12f), fabsf(r.foot[1].p_WF[2] - 0.12f));
+/// W max(0, min_feet |z_f − h| − 0.02), h the swing height of the task
+SILC_HD float PenaltyFeetHeight(const TaskRobot& robot, const RewardInput& r) {
+  const float nearest = Min(fabsf(r.foot[0].p_WF[2] - robot.swing_height),
+                            fabsf(r.foot[1].p_WF[2] - robot.swing_height));
   return r.walk * Max(0, nearest - 0.02f);
 }
-/// Σ_feet not touching (z_f − z*)², z* = 0.12 m walking, 0.025 m standing
-SILC_HD float PenaltyFeetSwingHeight(const TaskRobot&, const RewardInput& r) {
-  const float target = 0.12f * r.walk + 0.025f * Stand(r);
+/// Σ_feet not touching (z_f − z*)², z* the task's swing height walking, 0.025 m standing
+SILC_HD float PenaltyFeetSwingHeight(const TaskRobot& robot, const RewardInput& r) {
+  const float target = robot.swing_height * r.walk + 0.025f * Stand(r);
   float sum = 0;
   for (int f = 0; f < 2; ++f) {
     if (!Touches(r.foot[f])) sum += Sq(r.foot[f].p_WF[2] - target);
@@ -214,20 +222,22 @@ SILC_HD float FeetHeadingAlignment(const TaskRobot&, const RewardInput& r) {
   const float yaw = atan2f(r.R_WB[3], r.R_WB[0]);
   return fabsf(WrapAngle(r.foot[0].yaw - yaw)) + fabsf(WrapAngle(r.foot[1].yaw - yaw));
 }
-/// 1 when the feet are less than 0.17 m apart horizontally
-SILC_HD float PenaltyCloseFeetXy(const TaskRobot&, const RewardInput& r) {
+/// 1 when the feet are nearer to each other, horizontally, than the task allows
+SILC_HD float PenaltyCloseFeetXy(const TaskRobot& robot, const RewardInput& r) {
   const float d[2] = {r.foot[0].p_WF[0] - r.foot[1].p_WF[0], r.foot[0].p_WF[1] - r.foot[1].p_WF[1]};
-  return Norm2(d) < 0.17f ? 1.0f : 0.0f;
+  return Norm2(d) < robot.feet_apart ? 1.0f : 0.0f;
 }
-/// Σ (hip roll, hip yaw)² (W + S h_cmd)
+/// Σ (q − q₀)² (W + S h_cmd) over hip roll and hip yaw, q₀ the standing pose
 SILC_HD float PenaltyHipPos(const TaskRobot& robot, const RewardInput& r) {
   float sum = 0;
-  for (int f = 0; f < 2; ++f) sum += Sq(r.q[robot.hip_roll[f]]) + Sq(r.q[robot.hip_yaw[f]]);
+  for (int f = 0; f < 2; ++f) {
+    sum += Sq(FromPose(robot, r, robot.hip_roll[f])) + Sq(FromPose(robot, r, robot.hip_yaw[f]));
+  }
   return sum * (r.walk + Stand(r) * r.height_cmd);
 }
 /// S Σ q̇²
-SILC_HD float PenaltyStanceDof(const TaskRobot&, const RewardInput& r) {
-  return Stand(r) * SumSq(r.qd, 0, kLowerJoints);
+SILC_HD float PenaltyStanceDof(const TaskRobot& robot, const RewardInput& r) {
+  return Stand(r) * SumSq(r.qd, 0, robot.num_lower);
 }
 /// |x of p_L − p_R in the pelvis frame| (1 − W [vx_cmd ≠ 0]): feet beside each other
 SILC_HD float PenaltyStanceTapFeet(const TaskRobot&, const RewardInput& r) {
@@ -245,13 +255,15 @@ SILC_HD float PenaltyStanceRoot(const TaskRobot&, const RewardInput& r) {
 SILC_HD float PenaltyStandStill(const TaskRobot&, const RewardInput& r) {
   return r.foot[0].force[2] < 0.1f || r.foot[1].force[2] < 0.1f ? Stand(r) : 0.0f;
 }
-/// S [Σ |q_L − q_R| over hip pitch, knee, ankle pitch + Σ |q_L + q_R| over hip roll, hip yaw, ankle
-/// roll]
+/// S Σ |q_L − m q_R| over the legs' joints; m, the sign of the mirror image, is 1 for pitches and
+/// −1 for rolls and yaws where both sides turn about the same axis
 SILC_HD float PenaltyStanceSymmetry(const TaskRobot& robot, const RewardInput& r) {
-  const auto diff = [&](const int* j) { return fabsf(r.q[j[0]] - r.q[j[1]]); };
-  const auto sum = [&](const int* j) { return fabsf(r.q[j[0]] + r.q[j[1]]); };
-  return Stand(r) * (diff(robot.hip_pitch) + diff(robot.knee) + diff(robot.ankle_pitch) +
-                     sum(robot.hip_roll) + sum(robot.hip_yaw) + sum(robot.ankle_roll));
+  const auto unlike = [&](const int* j, LegRole role) {
+    return j[0] < 0 ? 0.0f : fabsf(r.q[j[0]] - robot.mirror[role] * r.q[j[1]]);
+  };
+  return Stand(r) * (unlike(robot.hip_pitch, kHipPitch) + unlike(robot.knee, kKnee) +
+                     unlike(robot.ankle_pitch, kAnklePitch) + unlike(robot.hip_roll, kHipRoll) +
+                     unlike(robot.hip_yaw, kHipYaw) + unlike(robot.ankle_roll, kAnkleRoll));
 }
 /// Standing: 1 with fewer than two feet down; walking: 1 with none or both
 SILC_HD float PenaltyContact(const TaskRobot&, const RewardInput& r) {
@@ -260,7 +272,11 @@ SILC_HD float PenaltyContact(const TaskRobot&, const RewardInput& r) {
 }
 /// Knees bent by less than 0.2 rad
 SILC_HD float PenaltyNegativeKneeJoint(const TaskRobot& robot, const RewardInput& r) {
-  return (r.q[robot.knee[0]] < 0.2f ? 1.0f : 0.0f) + (r.q[robot.knee[1]] < 0.2f ? 1.0f : 0.0f);
+  const auto straight = [&](int f) {
+    const int knee = robot.knee[f];
+    return knee >= 0 && robot.knee_bend[f] * r.q[knee] < 0.2f ? 1.0f : 0.0f;
+  };
+  return straight(0) + straight(1);
 }
 /// W [|v_cmd| < 0.2] |v_xy|, world
 SILC_HD float PenaltyShiftInZeroCommand(const TaskRobot&, const RewardInput& r) {
@@ -306,33 +322,35 @@ SILC_HD float PenaltyStandContact(const TaskRobot&, const RewardInput& r) {
 // ---------------------------------------------------------------- FALCON's, upper agent
 
 /// exp(−Σ (q − q_ref)²/0.1)
-SILC_HD float TrackingUpperBodyDofs(const TaskRobot&, const RewardInput& r) {
-  return expf(-SumSqDiff(r.q + kLowerJoints, r.arm_ref, 0, kUpperJoints, 1.0f) / 0.1f);
+SILC_HD float TrackingUpperBodyDofs(const TaskRobot& robot, const RewardInput& r) {
+  if (robot.num_upper() == 0) return 0;
+  const float error = SumSqDiff(r.q + robot.num_lower, r.arm_ref, 0, robot.num_upper(), 1.0f);
+  return expf(-error / 0.1f);
 }
 /// Σ τ²
-SILC_HD float PenaltyUpperBodyTorques(const TaskRobot&, const RewardInput& r) {
-  return SumSq(r.tau, kLowerJoints, kUpperJoints);
+SILC_HD float PenaltyUpperBodyTorques(const TaskRobot& robot, const RewardInput& r) {
+  return SumSq(r.tau, robot.num_lower, robot.num_upper());
 }
 /// Σ q̇²
-SILC_HD float PenaltyUpperBodyDofVel(const TaskRobot&, const RewardInput& r) {
-  return SumSq(r.qd, kLowerJoints, kUpperJoints);
+SILC_HD float PenaltyUpperBodyDofVel(const TaskRobot& robot, const RewardInput& r) {
+  return SumSq(r.qd, robot.num_lower, robot.num_upper());
 }
 /// Σ ((q̇ − q̇_prev)/dt)²
-SILC_HD float PenaltyUpperBodyDofAcc(const TaskRobot&, const RewardInput& r) {
-  return SumSqDiff(r.qd, r.qd_prev, kLowerJoints, kUpperJoints, 1.0f / r.dt);
+SILC_HD float PenaltyUpperBodyDofAcc(const TaskRobot& robot, const RewardInput& r) {
+  return SumSqDiff(r.qd, r.qd_prev, robot.num_lower, robot.num_upper(), 1.0f / r.dt);
 }
 /// Σ (a − a_prev)²
-SILC_HD float PenaltyUpperBodyActionRate(const TaskRobot&, const RewardInput& r) {
-  return SumSqDiff(r.action, r.action_prev, kLowerJoints, kUpperJoints, 1.0f);
+SILC_HD float PenaltyUpperBodyActionRate(const TaskRobot& robot, const RewardInput& r) {
+  return SumSqDiff(r.action, r.action_prev, robot.num_lower, robot.num_upper(), 1.0f);
 }
 /// Σ excess beyond the soft limits [rad]
 SILC_HD float LimitsUpperBodyDofPos(const TaskRobot& robot, const RewardInput& r) {
-  return Excess(robot, r, kLowerJoints, kUpperJoints);
+  return Excess(robot, r, robot.num_lower, robot.num_upper());
 }
 /// Σ clip(|q̇| − q̇_max, 0, 1)
 SILC_HD float LimitsUpperBodyDofVel(const TaskRobot& robot, const RewardInput& r) {
   float sum = 0;
-  for (int i = kLowerJoints; i < kTaskJoints; ++i) {
+  for (int i = robot.num_lower; i < robot.num_joints; ++i) {
     sum += Clamp(fabsf(r.qd[i]) - robot.max_velocity[i], 0, 1);
   }
   return sum;
@@ -340,7 +358,7 @@ SILC_HD float LimitsUpperBodyDofVel(const TaskRobot& robot, const RewardInput& r
 /// Σ max(0, |τ| − 0.9 τ_max)
 SILC_HD float LimitsUpperBodyTorque(const TaskRobot& robot, const RewardInput& r) {
   float sum = 0;
-  for (int i = kLowerJoints; i < kTaskJoints; ++i) {
+  for (int i = robot.num_lower; i < robot.num_joints; ++i) {
     sum += Max(0, fabsf(r.tau[i]) - 0.9f * robot.effort[i]);
   }
   return sum;
@@ -350,11 +368,13 @@ SILC_HD float Change(const float a[3], const float b[3]) {
   return Norm3(d);
 }
 /// Σ_hands |v − v_prev|, each hand against itself
-SILC_HD float PenaltyEeLinAcc(const TaskRobot&, const RewardInput& r) {
+SILC_HD float PenaltyEeLinAcc(const TaskRobot& robot, const RewardInput& r) {
+  if (!robot.has_hands) return 0;
   return Change(r.hand_v[0], r.hand_v_prev[0]) + Change(r.hand_v[1], r.hand_v_prev[1]);
 }
 /// Σ_hands |ω − ω_prev|
-SILC_HD float PenaltyEeAngAcc(const TaskRobot&, const RewardInput& r) {
+SILC_HD float PenaltyEeAngAcc(const TaskRobot& robot, const RewardInput& r) {
+  if (!robot.has_hands) return 0;
   return Change(r.hand_w[0], r.hand_w_prev[0]) + Change(r.hand_w[1], r.hand_w_prev[1]);
 }
 

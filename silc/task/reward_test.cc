@@ -15,6 +15,14 @@ constexpr float kTol = 2e-6f;  // a few roundings of float on numbers near one
 
 TaskRobot Robot() {
   TaskRobot r = {};
+  r.num_joints = kTaskJoints;
+  r.num_lower = kLowerJoints;
+  r.has_hands = true;
+  r.feet_apart = 0.17f;
+  r.swing_height = 0.12f;
+  for (const LegRole role : {kHipPitch, kKnee, kAnklePitch}) r.mirror[role] = 1;
+  for (const LegRole role : {kHipRoll, kHipYaw, kAnkleRoll}) r.mirror[role] = -1;
+  r.knee_bend[0] = r.knee_bend[1] = 1;
   for (int s = 0; s < 2; ++s) {
     r.hip_pitch[s] = 6 * s;
     r.hip_roll[s] = 6 * s + 1;

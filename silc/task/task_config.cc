@@ -84,6 +84,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"commands.resample", &c.commands.resample, 0.1, 600, "s"},
       {"gait.period", &c.gait.period, 0, 10, "s"},
       {"gait.stance", &c.gait.stance, 0.05, 1, "1"},
+      {"gait.swing_height", &c.gait.swing_height, 0, 1, "m"},
       {"arms.duration_min", &c.arms.duration_min, 0.05, 60, "s"},
       {"arms.duration_max", &c.arms.duration_max, 0.05, 60, "s"},
       {"arms.rest_prob", &c.arms.rest_prob, 0, 1, "1"},
@@ -151,6 +152,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"curriculum.survive_up", &c.curriculum.survive_up, 0, 1, "1"},
       {"curriculum.survive_down", &c.curriculum.survive_down, 0, 1, "1"},
       {"limits.soft_range", &c.limits.soft_range, 0.1, 1, "1"},
+      {"limits.feet_apart", &c.limits.feet_apart, 0, 2, "m"},
   };
   for (int i = 0; i < kNumRewards; ++i) {
     fields.push_back(
@@ -209,8 +211,9 @@ void OverlayTaskFile(const YamlNode& root, TaskFile* task) {
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
   std::vector<std::string> optional = sections;
-  optional.insert(optional.end(), {"title", "layout", "gains"});
+  optional.insert(optional.end(), {"title", "layout", "robot", "gains"});
   root.Keys({}, optional);
+  if (root.Has("robot")) task->robot = root["robot"].AsString();
   if (root.Has("layout")) task->layout = root["layout"].AsString();
   if (root.Has("gains")) task->gains = root["gains"].AsString();
   for (const std::string& section : sections) {

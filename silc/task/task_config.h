@@ -51,8 +51,9 @@ struct TaskConfig {
   } commands;
 
   struct Gait {
-    float period = 0;      // [s] of two steps; 0: the layout's clock
-    float stance = 0.55f;  // [1] share of the period a foot is expected down
+    float period = 0;            // [s] of two steps; 0: the layout's clock
+    float stance = 0.55f;        // [1] share of the period a foot is expected down
+    float swing_height = 0.12f;  // [m] of the foot body's origin in mid-swing
   } gait;
 
   struct Arms {
@@ -136,6 +137,7 @@ struct TaskConfig {
 
   struct Limits {
     float soft_range = 0.95f;  // [1] of the joint range about its centre
+    float feet_apart = 0.17f;  // [m] feet nearer to each other than this are punished
   } limits;
 
   RewardWeights rewards;
@@ -161,6 +163,7 @@ inline constexpr char kDefaultTaskLayout[] = "g1_loco";
 /// What a task file says.
 struct TaskFile {
   TaskConfig config;
+  std::string robot = "g1";                 // name in robots/, or the path of a robot.yaml
   std::string layout = kDefaultTaskLayout;  // name in layouts/, or the path of a YAML file
   std::string gains;  // set of the robot.yaml, or the path of a gain file; "": the robot's default
 };

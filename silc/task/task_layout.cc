@@ -62,19 +62,27 @@ void TakeRobotsNumbers(const RobotSpec& robot, bool gains_named, ObservationLayo
   }
   const std::vector<double> scale = layout->action.scale;
   layout->action.scale.clear();
-  for (int j = 0; j < kTaskJoints; ++j) {
-    const std::size_t i = scale.size() == 1 ? 0 : static_cast<std::size_t>(j);
-    if (!gains_named) check("action.scale", robot.joints[j], scale[i], gains.action_scale[j]);
+  const std::vector<int> order = TaskOrder(robot);
+  for (std::size_t t = 0; t < order.size(); ++t) {
+    const int j = order[t];
+    const double given = scale[scale.size() == 1 ? 0 : t];
+    if (!gains_named) check("action.scale", robot.joints[j], given, gains.action_scale[j]);
     layout->action.scale.push_back(gains.action_scale[j]);
   }
 }
 
 void CheckActions(const RobotSpec& robot, const ObservationLayout& layout) {
-  if (layout.action.joints != robot.joints) {
-    Fail(
-        layout, "action.joints", "the task's actions are the robot's joints, in the robot's order");
+  const std::vector<std::string> joints = TaskJointNames(robot);
+  if (layout.action.joints != joints) {
+    std::string expected;
+    for (const std::string& joint : joints) expected += (expected.empty() ? "" : ", ") + joint;
+    Fail(layout,
+         "action.joints",
+         "the task's actions are the joints of the actors 'lower', then 'upper', of " + robot.file +
+             ", in this order: " + expected);
   }
-  std::vector<std::string> arms(robot.joints.begin() + kLowerJoints, robot.joints.end());
+  const auto lower = static_cast<std::ptrdiff_t>(robot.Actor("lower").joints.size());
+  std::vector<std::string> arms(joints.begin() + lower, joints.end());
   std::vector<std::string> residual = layout.action.residual_joints;
   std::sort(arms.begin(), arms.end());
   std::sort(residual.begin(), residual.end());
@@ -107,8 +115,9 @@ void CheckTerms(const RobotSpec& robot, const ObservationLayout& layout) {
            "critic sees it");
     }
     if (term.source == TermSource::kRefJointPos) {
+      const std::vector<int>& lower = robot.Actor("lower").joints;
       for (const std::string& joint : TermJoints(layout, term)) {
-        if (robot.Joint(joint) >= kLowerJoints) continue;
+        if (std::find(lower.begin(), lower.end(), robot.Joint(joint)) == lower.end()) continue;
         Fail(layout, key, "the task has references for the arms' joints alone, not for " + joint);
       }
     }
@@ -155,10 +164,13 @@ float BiasOf(TermSource source, const TaskConfig::Noise& noise) {
   }
 }
 
-ObservationEntry<float> InFloat(const ObservationEntry<double>& e) {
+// The kernels' positions are those of a robot with all the joints there may be.
+ObservationEntry<float> InFloat(const ObservationEntry<double>& e, const ObservationSources& own) {
+  ObservationSources kernels = TaskSources();
+  kernels.feet = own.feet;
   return {.source = e.source,
           .index = e.index,
-          .value = e.value,
+          .value = kernels.At(e.source) + e.value - own.At(e.source),
           .offset = static_cast<float>(e.offset),
           .scale = static_cast<float>(e.scale),
           .clip_input = static_cast<float>(e.clip_input),
@@ -220,11 +232,11 @@ TaskLayout MakeTaskLayout(ObservationLayout layout,
   CheckTerms(robot, layout);
   layout.Validate(layout.Place("task"));
   out.layout = std::move(layout);
-  out.table = CompileObservation(out.layout, robot.joints, out.layout.Place("task"));
+  out.table = CompileObservation(out.layout, TaskJointNames(robot), out.layout.Place("task"));
   int draws = 0;
   for (const ObservationEntry<double>& entry : out.table.entries) {
     const float noise = NoiseOf(entry.source, config->noise);
-    out.entries.push_back({.read = InFloat(entry),
+    out.entries.push_back({.read = InFloat(entry, out.table.sources),
                            .noise = noise,
                            .bias = BiasOf(entry.source, config->noise),
                            .draw = draws});

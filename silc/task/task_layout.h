@@ -14,7 +14,7 @@ namespace silc {
 /// What stands between the robot and the policies of a task.
 struct TaskLayout {
   ObservationLayout layout;        // with the robot's gains; what an exported policy carries
-  ObservationTable table;          // the layout, compiled
+  ObservationTable table;          // the layout, compiled; joints in task order
   std::vector<TaskEntry> entries;  // the table in float, with noise
 
   /// For the step; points into `entries`.
@@ -30,7 +30,7 @@ void MatchLayout(TaskConfig* config, ObservationLayout* layout);
 ///
 /// Throws ConfigError, with the layout's file and the key, for what the task cannot train: a source
 /// that a robot does not measure (base_lin_vel), a reference for joints that have none, actions in
-/// another order than the robot's joints, a gait clock that the policy could not follow, and pose,
+/// another order than the task's, a gait clock that the policy could not follow, and pose,
 /// gains or action scales that are not the robot's.
 ///
 /// @param gains_named  the task names its gains itself: the layout's are then replaced by the

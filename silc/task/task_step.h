@@ -75,8 +75,8 @@ enum StepFlag : std::uint8_t {
   kDiverged = 4,  // beside kFailed: the physics lost this robot; leave the sample out
 };
 
-/// Rows of a sample's Jacobians, each over the 29 joints: where each block begins. Writer, readers
-/// and tests use these names.
+/// Rows of a sample's Jacobians, each over the robot's joints in task order: where each block
+/// begins. Writer, readers and tests use these names.
 struct SampleRows {
   static constexpr int kCom = 0;         // 3 centre of mass (S5) [m/rad]
   static constexpr int kHandOnBase = 3;  // 2 × 3 left and right hand with the base at rest [m/rad]
@@ -90,7 +90,8 @@ struct SampleRows {
   static constexpr int kClosingSize = kGravity - kClosing;
   static constexpr int kGravitySize = kEnd - kGravity;
 };
-inline constexpr int kSampleJacobian = SampleRows::kEnd * kTaskJoints;
+/// Numbers of a sample's Jacobians.
+SILC_HD constexpr int SampleSize(int joints) { return SampleRows::kEnd * joints; }
 
 /// Where one robot's step is written.
 struct StepOutput {
@@ -99,7 +100,7 @@ struct StepOutput {
   float* actor_obs;           // TaskObservation::width, keeps the history between steps
   float* critic_obs;          // TaskObservation::critic_width()
   ContactMode* contact_mode;  // kModeUnknown after a reset: the kinematics are of the state before
-  float* jacobian;            // kSampleJacobian, or null
+  float* jacobian;            // SampleSize(), or null
   float* terms;               // kNumRewards, added to
   float* tracking;            // kNumTracking, added to
 };
@@ -182,7 +183,7 @@ SILC_HD bool IsSound(const TaskContext& t, const PhysicsView& view, int env, Cre
   for (int i = crew.first(); i < t.robot.nv; i += kStep) {
     sound = sound && fabsf(view.qvel(env, i)) <= t.config.episode.max_speed;
   }
-  for (int j = crew.first(); j < kTaskJoints; j += kStep) {
+  for (int j = crew.first(); j < t.robot.num_joints; j += kStep) {
     sound = sound && Finite(view.torque(env, j));
   }
   for (int i = crew.first(); i < 6; i += kStep) {
@@ -202,29 +203,28 @@ SILC_HD void FillSample(const TaskRobot& robot,
                         ContactMode mode,
                         float* out,
                         Crew crew = {}) {
-  const int nv = view.nv;
+  const int nv = view.nv, n = robot.num_joints;
   const int points = 1 + kNumTaskFrames;  // of a stance: centre of mass, frames
   const bool flight = mode == ContactMode::kFlight;
   const bool closed = mode == ContactMode::kDoubleSupport;
   const int foot = mode == ContactMode::kRightSupport ? 1 : 0;
   for (int row = 0; row < 3; ++row) {
-    for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+    for (int j = crew.first(); j < n; j += Crew::kSize) {
       const int stance = 3 * nv * foot * points + nv * row + robot.dof[j];
-      out[(SampleRows::kCom + row) * kTaskJoints + j] =
-          flight ? 0.0f : view.stance_jacobian(env, stance);
+      out[(SampleRows::kCom + row) * n + j] = flight ? 0.0f : view.stance_jacobian(env, stance);
     }
   }
   for (int hand = 0; hand < 2; ++hand) {
     for (int row = 0; row < 3; ++row) {
-      for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+      for (int j = crew.first(); j < n; j += Crew::kSize) {
         const int frame = 6 * nv * (kFrameLeftHand + hand) + nv * row + robot.dof[j];
-        out[(SampleRows::kHandOnBase + 3 * hand + row) * kTaskJoints + j] =
-            view.frame_jacobian(env, frame);
+        out[(SampleRows::kHandOnBase + 3 * hand + row) * n + j] =
+            robot.has_hands ? view.frame_jacobian(env, frame) : 0.0f;
       }
     }
   }
   for (int row = 0; row < 6; ++row) {
-    for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+    for (int j = crew.first(); j < n; j += Crew::kSize) {
       float value = 0;
       if (closed && row < 3) {
         value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
@@ -233,7 +233,7 @@ SILC_HD void FillSample(const TaskRobot& robot,
         value = view.frame_jacobian(env, 6 * nv * kFrameRightFoot + nv * row + robot.dof[j]) -
                 view.frame_jacobian(env, 6 * nv * kFrameLeftFoot + nv * row + robot.dof[j]);
       }
-      out[(SampleRows::kClosing + row) * kTaskJoints + j] = value;
+      out[(SampleRows::kClosing + row) * n + j] = value;
     }
   }
   // E = [g_B]× w_B per q̇; the base turns against the leg that stands
@@ -241,7 +241,7 @@ SILC_HD void FillSample(const TaskRobot& robot,
   for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
   RotationOf(quat, R);
   const float g_B[3] = {-R[6], -R[7], -R[8]};
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+  for (int j = crew.first(); j < n; j += Crew::kSize) {
     float E[3] = {0, 0, 0};
     if (!flight) {
       float w_W[3], w_B[3];
@@ -252,7 +252,7 @@ SILC_HD void FillSample(const TaskRobot& robot,
       RotateBack(R, w_W, w_B);
       Cross(g_B, w_B, E);
     }
-    for (int k = 0; k < 3; ++k) out[(SampleRows::kGravity + k) * kTaskJoints + j] = E[k];
+    for (int k = 0; k < 3; ++k) out[(SampleRows::kGravity + k) * n + j] = E[k];
   }
 }
 
@@ -354,7 +354,11 @@ SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, const 
 
 /// Draws before joint j's among those of a reset: when the first push comes, the base's velocity,
 /// then three for each joint of the legs and two for each of the others; last the delay.
-SILC_HD int ResetDraw(int j) { return 7 + 2 * j + (j < 12 ? j : 12); }
+SILC_HD int ResetDraw(const TaskRobot& robot, int j) {
+  int draws = 7 + 2 * j;
+  for (int i = 0; i < j; ++i) draws += robot.is_leg[i] ? 1 : 0;
+  return draws;
+}
 
 /// Starts an episode, first phase: command, arms, forces. The state is cleared.
 template <class Crew>
@@ -425,11 +429,11 @@ SILC_HD void PlaceEnv(
           draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
     }
   }
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
-    draw.Seek(ResetDraw(j));
+  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+    draw.Seek(ResetDraw(robot, j));
     float q = robot.default_q[j];
-    if (j < 12) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
-    if (j >= kLowerJoints) q = s->arms.ref[j - kLowerJoints];
+    if (robot.is_leg[j]) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
+    if (j >= robot.num_lower) q = s->arms.ref[j - robot.num_lower];
     view.qpos(env, robot.qpos[j]) = q;
     const int u = robot.actuator[j];
     view.target(env, u) = view.previous_target(env, u) = q;
@@ -442,7 +446,7 @@ SILC_HD void PlaceEnv(
     s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
   }
   if (crew.Does(1)) {
-    draw.Seek(ResetDraw(kTaskJoints));
+    draw.Seek(ResetDraw(robot, robot.num_joints));
     view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
   }
 }
@@ -464,12 +468,12 @@ SILC_HD void GatherValues(const TaskContext& t,
   float *q = at(TermSource::kJointPos), *qd = at(TermSource::kJointVel),
         *tau = at(TermSource::kJointTorque), *action = at(TermSource::kPrevAction),
         *ref = at(TermSource::kRefJointPos);
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
     q[j] = view.qpos(env, robot.qpos[j]);
     qd[j] = view.qvel(env, robot.dof[j]);
     tau[j] = view.torque(env, robot.actuator[j]);
     action[j] = s.action[j];
-    ref[j] = j < kLowerJoints ? robot.default_q[j] : s.arms.ref[j - kLowerJoints];
+    ref[j] = j < robot.num_lower ? robot.default_q[j] : s.arms.ref[j - robot.num_lower];
   }
   if (crew.Does(0)) {
     BaseState& base = scratch->base;
@@ -551,8 +555,8 @@ SILC_HD void StaggerEnv(const TaskContext& t, int env, bool stagger, Crew crew, 
 
 /// Whether the action is finite.
 template <class Crew>
-SILC_HD void CheckAction(const float* action, Crew crew, Scratch* scratch) {
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+SILC_HD void CheckAction(const TaskRobot& robot, const float* action, Crew crew, Scratch* scratch) {
+  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
     if (!Finite(action[j])) scratch->refused = true;
   }
 }
@@ -565,7 +569,7 @@ SILC_HD void LoadHand(
   Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kForceNoise);
   draw.Seek(3 * h);
   const auto jacobian = [&](int axis, int joint) {
-    const int dof = robot.dof[kLowerJoints + h * kArmJoints + joint];
+    const int dof = robot.dof[robot.arm[h][joint]];
     return view.frame_jacobian(env, 6 * view.nv * frame + view.nv * axis + dof);
   };
   UpdateHandForce(t.config.hand_force,
@@ -604,16 +608,17 @@ SILC_HD void Act(const TaskContext& t,
                  EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
     s->action_prev[j] = s->action[j];
     s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
     // (S1): legs and waist about the default pose, arms about their reference
-    const float centre = j < kLowerJoints ? robot.default_q[j] : s->arms.ref[j - kLowerJoints];
+    const float centre =
+        j < robot.num_lower ? robot.default_q[j] : s->arms.ref[j - robot.num_lower];
     view.target(env, robot.actuator[j]) = centre + robot.action_scale[j] * s->action[j];
   }
   // the first step of an episode is without hand forces: where the hands are is not known yet
   for (int h = 0; h < 2; ++h) {
-    if (s->fresh || !crew.Does(h)) continue;
+    if (s->fresh || !robot.has_hands || !crew.Does(h)) continue;
     BaseState base;
     ReadBase(robot, view, env, &base);
     LoadHand(t, view, env, h, base.yaw, s);
@@ -638,7 +643,7 @@ SILC_HD void Look(const TaskContext& t,
   const TaskRobot& robot = t.robot;
   if (!IsSound(t, view, env, crew)) scratch->lost = true;
   RewardInput& r = scratch->reward;
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) {
+  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
     r.q[j] = view.qpos(env, robot.qpos[j]);
     r.qd[j] = view.qvel(env, robot.dof[j]);
     r.qd_prev[j] = s.fresh ? r.qd[j] : s.qd_prev[j];
@@ -758,7 +763,7 @@ SILC_HD void MoveOn(const TaskContext& t,
   if (crew.Does(1)) {
     Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kArm);
     AdvanceArms(c.arms, t.reaches, t.motions, t.robot.control_dt, draw, &s->arms);
-    for (int j = 0; j < kUpperJoints; ++j) scratch->reward.arm_ref[j] = s->arms.ref[j];
+    for (int j = 0; j < t.robot.num_upper(); ++j) scratch->reward.arm_ref[j] = s->arms.ref[j];
   }
   for (int f = 0; f < 2; ++f) {
     if (crew.Does(2 + f)) MoveFoot(t, view, env, f, scratch, s);
@@ -766,7 +771,7 @@ SILC_HD void MoveOn(const TaskContext& t,
   }
 }
 
-SILC_HD void Track(const RewardInput& r, float* sum) {
+SILC_HD void Track(const TaskRobot& robot, const RewardInput& r, float* sum) {
   sum[kTrackSteps] += 1;
   const float speed_error =
       sqrtf(reward::Sq(r.vx_cmd - r.v_B[0]) + reward::Sq(r.vy_cmd - r.v_B[1]));
@@ -774,8 +779,11 @@ SILC_HD void Track(const RewardInput& r, float* sum) {
   sum[kTrackWalkVelError] += r.walk * speed_error;
   sum[kTrackWalkYawError] += r.walk * fabsf(r.yaw_rate_cmd - r.w_B[2]);
   sum[kTrackStandSpeed] += (1 - r.walk) * speed_error;
-  sum[kTrackArmError2] +=
-      reward::SumSqDiff(r.q + kLowerJoints, r.arm_ref, 0, kUpperJoints, 1.0f) / kUpperJoints;
+  if (robot.num_upper() > 0) {
+    sum[kTrackArmError2] +=
+        reward::SumSqDiff(r.q + robot.num_lower, r.arm_ref, 0, robot.num_upper(), 1.0f) /
+        static_cast<float>(robot.num_upper());
+  }
   sum[kTrackHeightError] += fabsf(r.height_cmd - r.p_WB[2]);
   sum[kTrackPhaseMatch] += r.walk * 0.5f *
                            static_cast<float>((reward::Down(r.foot[0]) == r.foot[0].want) +
@@ -795,7 +803,7 @@ SILC_HD void Judge(const TaskContext& t, Crew crew, StepOutput* out, Scratch* sc
       scratch->terms[i] = ComputeReward(t.config.rewards, t.robot, r, scale, i);
     }
   }
-  if (crew.Does(7)) Track(r, out->tracking);
+  if (crew.Does(7)) Track(t.robot, r, out->tracking);
 }
 
 /// Harder after a good episode, easier after a bad one.
@@ -869,7 +877,7 @@ SILC_HD void Settle(
       s->hand_w_prev[f][k] = r.hand_w[f][k];
     }
   }
-  for (int j = crew.first(); j < kTaskJoints; j += Crew::kSize) s->qd_prev[j] = r.qd[j];
+  for (int j = crew.first(); j < t.robot.num_joints; j += Crew::kSize) s->qd_prev[j] = r.qd[j];
   if (crew.Does(4)) s->fresh = false;
   if (scratch->flag == kRunning && crew.Does(5)) NextCommand(t, env, scratch->base.yaw, s);
 }
@@ -889,7 +897,8 @@ SILC_HD void Sample(const TaskContext& t,
       PutStartingFeet(t.robot, scratch);
     }
     if (out->jacobian == nullptr) return;
-    for (int i = crew.first(); i < kSampleJacobian; i += Crew::kSize) out->jacobian[i] = 0;
+    const int size = SampleSize(t.robot.num_joints);
+    for (int i = crew.first(); i < size; i += Crew::kSize) out->jacobian[i] = 0;
     return;
   }
   const ContactMode mode = ModeOf(s.stands);
@@ -923,7 +932,7 @@ SILC_HD bool BeginStep(
     const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
   step::Scratch scratch;
   scratch.refused = false;
-  step::CheckAction(action, Alone(), &scratch);
+  step::CheckAction(t.robot, action, Alone(), &scratch);
   if (scratch.refused) return false;
   step::Act(t, view, env, action, Alone(), s);
   return true;

@@ -21,6 +21,7 @@ DeviceDelivery Delivery(const EnvSpec& spec, const ObservationView& view) {
   return {.obs = view.obs,
           .obs_stride = view.obs_stride > 0 ? view.obs_stride : spec.obs_dim,
           .critic_obs = view.critic_obs,
+          .agents = static_cast<int>(spec.agents.size()),
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,
           .hand_on_base = view.stiffness.hand_on_base,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/train/loco_spec.h"
 
+#include "silc/base/error.h"
 #include "silc/task/task_robot.h"
 
 namespace silc {
@@ -37,17 +38,26 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
                      const TaskLayout& layout,
                      const BudgetSpec& budget,
                      int num_envs) {
+  if (!robot.has_hands() && (budget.hand[0] || budget.hand[1])) {
+    throw ConfigError(robot.spec().file +
+                      ": the budget bounds hands, which this robot does not have; "
+                      "--mode compliance bounds the centre of mass alone");
+  }
   EnvSpec spec;
   spec.num_envs = num_envs;
   spec.obs_dim = layout.view().width;
   spec.critic_obs_dim = layout.view().critic_width();
-  spec.agents = {{"lower", kLowerJoints}, {"upper", kUpperJoints}};
+  const std::vector<int> order = TaskOrder(robot.spec());
+  const auto lower = static_cast<int>(robot.spec().Actor("lower").joints.size());
+  const int upper = static_cast<int>(order.size()) - lower;
+  spec.agents = {{"lower", lower}};
+  if (upper > 0) spec.agents.push_back({"upper", upper});
   spec.stiffness = true;
   StiffnessSpec& s = spec.stiffness_spec;
   const GainSet& gains = robot.spec().Gains();
-  s.servo.kp = gains.kp;
-  s.servo.kd = gains.kd;
-  s.servo.alpha = gains.action_scale;
+  s.servo.kp = gains.kp(order);
+  s.servo.kd = gains.kd(order);
+  s.servo.alpha = gains.action_scale(order);
   s.budget = budget;
   ObservationColumns columns = MakeObservationColumns(layout.table);
   s.q0 = std::move(columns.q0);

@@ -13,7 +13,7 @@
 namespace silc {
 
 /// How an observation moves with what it observes: entry (input, column, scale) for each element of
-/// the compiled layout, columns in the robot's order. Clips are taken as inactive.
+/// the compiled layout, columns in its order of joints. Clips are taken as inactive.
 struct ObservationColumns {
   std::vector<ColumnEntry> q0;  // joint positions, newest frame
   std::vector<ColumnEntry> q;   // every frame
@@ -23,8 +23,9 @@ struct ObservationColumns {
 };
 ObservationColumns MakeObservationColumns(const ObservationTable& table);
 
-/// What the learner is told of `g1-loco` and `g1-stand`: two agents on one observation, the servo,
-/// the budget, and how the observation moves. The same for every backend but for on_gpu.
+/// What the learner is told of the task: one agent per actor on one observation, the servo, the
+/// budget, and how the observation moves; joints in task order. The same for every backend but for
+/// on_gpu.
 EnvSpec MakeLocoSpec(const RobotModel& robot,
                      const TaskLayout& layout,
                      const BudgetSpec& budget,

@@ -93,11 +93,11 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
     if (s.mode == nullptr) return;
     std::memcpy(s.mode + first, &step.contact_mode[first], count * sizeof(ContactMode));
     for (std::size_t env = first; env < first + count; ++env) {
-      const float* sample = &step.jacobian[env * kSampleJacobian];
+      const std::size_t joints = env_.robot().num_joints;
+      const float* sample = &step.jacobian[env * SampleSize(env_.robot().num_joints)];
       const auto take = [&](float* to, std::size_t first_row, std::size_t rows) {
-        std::memcpy(to + env * rows * kTaskJoints,
-                    sample + first_row * kTaskJoints,
-                    rows * kTaskJoints * sizeof(float));
+        std::memcpy(
+            to + env * rows * joints, sample + first_row * joints, rows * joints * sizeof(float));
       };
       take(s.com, SampleRows::kCom, SampleRows::kComSize);
       take(s.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
@@ -113,13 +113,15 @@ void LocoVecEnv::Step(const float* action,
                       const OutcomeView& outcome,
                       const ObservationView& next) {
   const auto n = static_cast<std::size_t>(env_.num_envs());
-  const LocoStep step = env_.Step({action, n * kTaskJoints});
-  std::memcpy(outcome.reward, step.reward.data(), step.reward.size_bytes());
+  const std::size_t agents = spec_.agents.size();
+  const LocoStep step = env_.Step({action, n * env_.robot().num_joints});
   for (std::size_t i = 0; i < n; ++i) {
     const bool lost = (step.flag[i] & kDiverged) != 0;
     outcome.done[i] = step.flag[i] != kRunning;
     outcome.timed_out[i] = step.flag[i] == kTimedOut || lost;
-    if (lost) outcome.reward[2 * i] = outcome.reward[2 * i + 1] = 0;
+    for (std::size_t a = 0; a < agents; ++a) {
+      outcome.reward[agents * i + a] = lost ? 0.0f : step.reward[2 * i + a];
+    }
   }
   Write(step, next);
 }

@@ -92,7 +92,7 @@ TEST(LocoVecEnv, HandsOverWhatTheTaskProduced) {
       const auto expect = [&](const std::vector<float>& got, int first_row, int rows) {
         for (int i = 0; i < rows * kTaskJoints; ++i) {
           ASSERT_EQ(got[e * rows * kTaskJoints + i],
-                    step.jacobian[e * kSampleJacobian + first_row * kTaskJoints + i]);
+                    step.jacobian[e * SampleSize(kTaskJoints) + first_row * kTaskJoints + i]);
         }
       };
       expect(b.com, SampleRows::kCom, 3);

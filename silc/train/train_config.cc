@@ -218,6 +218,7 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
       if (methods.Has(method)) read(methods[method]);
     }
   }
+  config.robot = task.robot;
   config.task_config = task.config;
   config.layout = ReadTaskLayout(task.layout);
   SetGains(task.gains, &config);
@@ -438,7 +439,7 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
       file.Check("Put the file back, or begin a new run with --motions.");
       clips.push_back(ReadMotion(file.path, robot));
     }
-    env.motions = MotionLibrary(clips, robot.spec().control_period);
+    env.motions = MotionLibrary(clips, robot.spec().control_period, robot.spec());
   }
   return options;
 }
