@@ -23,7 +23,7 @@ GainSet SomeGains(const RobotSpec& spec) {
   return set;
 }
 
-std::string ErrorOf(const std::string& text) {
+std::string RefusalOf(const std::string& text) {
   try {
     ParseGainFile(G1(), text, "mine.yaml");
   } catch (const ConfigError& e) {
@@ -59,14 +59,14 @@ TEST(GainFile, NamesAreTheRobotsAndPathsAreFiles) {
 
 TEST(GainFile, FilesThatDoNotFitAreRefused) {
   const std::string set = "{kp: 10, kd: 1, action_scale: 0.2}";
-  EXPECT_EQ(ErrorOf("robot: g1\ngains: {mine: " + set + "}"), "");
-  EXPECT_NE(ErrorOf("robot: h1\ngains: {mine: " + set + "}").find("of the robot 'h1'"),
+  EXPECT_EQ(RefusalOf("robot: g1\ngains: {mine: " + set + "}"), "");
+  EXPECT_NE(RefusalOf("robot: h1\ngains: {mine: " + set + "}").find("of the robot 'h1'"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("robot: g1\ngains: {a: " + set + ", b: " + set + "}").find("exactly one"),
+  EXPECT_NE(RefusalOf("robot: g1\ngains: {a: " + set + ", b: " + set + "}").find("exactly one"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("robot: g1\ngains: {mjlab: " + set + "}").find("name of its own"),
+  EXPECT_NE(RefusalOf("robot: g1\ngains: {mjlab: " + set + "}").find("name of its own"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("robot: g1\ngains: {mine: {kp: 0, kd: 1, action_scale: 1}}").find("kp"),
+  EXPECT_NE(RefusalOf("robot: g1\ngains: {mine: {kp: 0, kd: 1, action_scale: 1}}").find("kp"),
             std::string::npos);
 }
 
