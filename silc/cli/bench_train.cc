@@ -71,7 +71,8 @@ void AddBenchTrain(CLI::App* bench) {
   args->request.task = "g1-stand";
   CLI::App* verb =
       bench->add_subcommand("train", "control steps per second: env, rollout, whole iteration");
-  verb->add_option("task", args->request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file")
+  verb->add_option(
+          "task", args->request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file")
       ->capture_default_str();
   verb->add_option("overrides", args->request.overrides, "any setting, as in learn.epochs=3");
   verb->add_option("--preset", args->request.preset, "as of silc train");
