@@ -134,8 +134,7 @@ class CliRanks : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) {
       nlohmann::json json = nlohmann::json::parse(line);
       json.erase("steps_per_s");
-      json.erase("elapsed_s");
-      json.erase("time");
+      json.erase("wall_s");
       text += json.dump() + "\n";
     }
     return text;

@@ -35,6 +35,7 @@
 #endif
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <torch/csrc/cuda/nccl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
@@ -445,6 +446,18 @@ std::shared_ptr<Ranks> ConnectRanks(const RankSetup& setup, bool gpu) {
   }
 #ifdef SILC_HAVE_NCCL
   if (gpu) {
+    // settings of NCCL are a struct of its header: another version's has another size
+    constexpr std::uint64_t kOurs = (std::uint64_t(NCCL_MAJOR) << 16) | NCCL_MINOR;
+    const std::uint64_t theirs = torch::cuda::nccl::version() >> 16;
+    if (theirs != kOurs) {
+      throw ConfigError(
+          fmt::format("NCCL: silc was built with the header of {}.{}, LibTorch with {}.{}\n"
+                      "  Build it again with SILC_NCCL_DIR at the folder of that nccl.h.",
+                      NCCL_MAJOR,
+                      NCCL_MINOR,
+                      theirs >> 16,
+                      theirs & 0xffff));
+    }
     const int devices = c10::cuda::device_count();
     // a starter that shows each process its own GPU alone has it as number 0
     const int device = devices == 1 ? 0 : setup.local_rank;
