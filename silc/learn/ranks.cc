@@ -280,6 +280,9 @@ class C10dRanks : public Ranks {
     const auto timeout = Milliseconds(kStuckTimes * setup_.timeout);
 #ifdef SILC_HAVE_NCCL
     if (gpu_) {
+      // Its own watch over the device asks for events from another thread, which a recording does
+      // not bear in every version; and it does not see recorded work. Ours ends the process.
+      ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/0);
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = timeout;
       backend_ =
