@@ -104,5 +104,27 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
     if(EXISTS ${_torch_include}/fmt/format.h AND NOT _torch_include IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
       target_compile_definitions(silc_torch INTERFACE FMT_HEADER_ONLY)
     endif()
+
+    # Training over several processes: c10d is in LibTorch, but its headers want those of Gloo (CPUs) or NCCL (GPUs).
+    set(SILC_C10D_DEFINITIONS "")
+    set(SILC_C10D_INCLUDES "")
+    set(_c10d ${_torch_include}/torch/csrc/distributed/c10d)
+    if(SILC_WITH_CUDA)
+      find_path(SILC_NCCL_DIR nccl.h HINTS ${TORCH_INSTALL_PREFIX}/../nvidia/nccl/include
+                ${CUDAToolkit_INCLUDE_DIRS})
+      if(SILC_NCCL_DIR AND EXISTS ${_c10d}/ProcessGroupNCCL.hpp)
+        list(APPEND SILC_C10D_DEFINITIONS SILC_HAVE_NCCL)
+        list(APPEND SILC_C10D_INCLUDES ${SILC_NCCL_DIR})
+      endif()
+    endif()
+    # Gloo's are in no PyTorch wheel; the distribution's fit the distribution's LibTorch
+    find_path(SILC_GLOO_DIR gloo/algorithm.h HINTS ${_torch_include})
+    if(SILC_GLOO_DIR AND EXISTS ${_c10d}/ProcessGroupGloo.hpp AND "${_torch_include}" STREQUAL "${SILC_GLOO_DIR}")
+      list(APPEND SILC_C10D_DEFINITIONS SILC_HAVE_GLOO)
+    endif()
+    if(NOT SILC_C10D_DEFINITIONS)
+      message(STATUS "Neither Gloo's nor NCCL's headers were found: silc trains in one process. Install libgloo-dev "
+                     "(CPUs), or point SILC_NCCL_DIR at the folder of nccl.h (GPUs).")
+    endif()
   endif()
 endif()

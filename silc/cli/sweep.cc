@@ -23,10 +23,12 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/shell.h"
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
+#include "silc/train/slurm.h"
 
 namespace silc {
 namespace {
@@ -39,7 +41,7 @@ static_assert(std::atomic<int>::is_always_lock_free, "counted in a signal handle
 extern "C" void OnSweepSignal(int) { ++stops; }
 
 struct SweepArguments {
-  std::string file, collect;
+  std::string file, collect, slurm;
   SweepOptions options;
   int jobs = 1;
   double max_seconds = 0;
@@ -315,6 +317,19 @@ class Sweeper {
 
 void RunSweep(const SweepArguments& args) {
   const Sweep sweep = ReadSweep(args.file, args.options);
+  if (!args.slurm.empty()) {
+    namespace fs = std::filesystem;
+    WriteFileAtomically(args.slurm,
+                        SlurmScript(sweep,
+                                    {.silc = fs::read_symlink("/proc/self/exe").string(),
+                                     .directory = fs::current_path().string(),
+                                     .script = fs::absolute(args.slurm).string()}));
+    fmt::print("{}: {} trainings; bash {} --time=12:00:00 --gres=gpu:1 submits them\n",
+               args.slurm,
+               sweep.jobs.size(),
+               ShellQuote(args.slurm));
+    return;
+  }
   Sweeper sweeper(args, sweep);
   fmt::print("{}", sweeper.TableText());
   std::fflush(stdout);
@@ -361,6 +376,9 @@ void AddSweep(CLI::App* app) {
   verb->add_option("--collect",
                    args->collect,
                    "then copy finished policies here, half precision, each with a card");
+  verb->add_option("--slurm",
+                   args->slurm,
+                   "train nothing: write this script, which hands the trainings to SLURM");
   verb->add_flag("--list", args->list, "train nothing: only say where each row stands");
   verb->callback([args] { RunSweep(*args); });
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -17,20 +18,37 @@
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/base/shell.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
+#include "silc/learn/ranks.h"
 #include "silc/train/train_run.h"
 
 namespace silc {
 namespace {
 
 std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+std::atomic<bool> is_first{true};         // of the processes that train together: it speaks
+std::atomic<bool> has_others{false};      // there are more of them
+std::atomic<std::int64_t> first_stop{0};  // when the first signal came [s]
+static_assert(std::atomic<bool>::is_always_lock_free &&
+                  std::atomic<std::int64_t>::is_always_lock_free,
+              "set from a signal handler");
 
-// Once: finish the iteration. Twice: at once, as the signal would have done.
+// Once: finish the iteration. Twice: at once, as the signal would have done. Who starts many
+// processes hands signals on to each, and a terminal does the same: what comes twice in a moment
+// was meant once.
 extern "C" void OnStopSignal(int signal) {
-  if (stop_requested.exchange(true)) std::_Exit(128 + signal);
+  constexpr std::int64_t kMoment = 3;  // [s]
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  if (stop_requested.exchange(true)) {
+    if (has_others && now.tv_sec - first_stop <= kMoment) return;
+    std::_Exit(128 + signal);
+  }
+  first_stop = now.tv_sec;
+  if (!is_first) return;
   static constexpr char kText[] =
       "\nstopping after this iteration, with a checkpoint; again: at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
@@ -44,7 +62,7 @@ class StopTimer {
     thread_ = std::jthread([this, seconds](const std::stop_token& ended) {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, ended, std::chrono::duration<double>(seconds), [] { return false; });
-      if (ended.stop_requested() || stop_requested.exchange(true)) return;
+      if (ended.stop_requested() || stop_requested.exchange(true) || !is_first) return;
       fmt::print(stderr, "\nthe {} s are over: stopping after this iteration\n", seconds);
     });
   }
@@ -59,6 +77,7 @@ struct TrainArguments {
   TrainRequest request;
   std::string out, resume;
   double max_seconds = 0;
+  double rank_timeout = 60;  // [s]
 };
 
 std::string DefaultFolder(const TrainConfig& config) {
@@ -81,6 +100,42 @@ std::string DefaultFolder(const TrainConfig& config) {
   return folder;
 }
 
+void SayWhatStarts(const TrainRunOptions& options, int processes) {
+  fmt::print("{}: {}, {}{}, {} robots{}, {} iterations\n",
+             options.folder,
+             options.config.task,
+             options.config.learn.penalty.method,
+             IsBounded(options.config) ? " under " + options.config.mode : "",
+             options.config.envs,
+             processes > 1 ? fmt::format(" on {} processes", processes) : "",
+             options.config.learn.iterations);
+  const std::string note = BudgetNote(options.config);
+  if (!note.empty()) fmt::print("  {}\n", note);
+  if (!options.config.motions.empty()) {
+    fmt::print("  arms follow {} motion file{}\n",
+               options.config.motions.size(),
+               options.config.motions.size() > 1 ? "s" : "");
+  }
+  fmt::print("  Ctrl-C stops after the iteration at work, with a checkpoint\n");
+  std::fflush(stdout);
+}
+
+void SayHowItEnded(const TrainRunOptions& options, const TrainOutcome& outcome) {
+  fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",
+             outcome.done ? "done" : "stopped",
+             outcome.iteration,
+             options.config.learn.iterations,
+             options.folder);
+  if (outcome.done) {
+    const std::string& robot = options.config.robot;
+    fmt::print("  silc observe {}/policy.onnx{} --rollout 10\n",
+               options.folder,
+               robot == kDefaultRobot ? "" : " --robot " + robot);
+  } else {
+    fmt::print("  silc train --resume {}\n", options.folder);
+  }
+}
+
 void Train(TrainArguments args) {
   const StopTimer timer(args.max_seconds);
   TrainRequest& request = args.request;
@@ -95,6 +150,10 @@ void Train(TrainArguments args) {
     if (setting) request.overrides.push_back(*file);
     file = setting ? request.motions.erase(file) : file + 1;
   }
+  RankSetup ranks = ReadRankSetup([](const char* name) { return std::getenv(name); });
+  request.processes = ranks.size;
+  is_first = ranks.rank == 0;
+  has_others = ranks.size > 1;
   TrainRunOptions options;
   if (!args.resume.empty()) {
     if (!request.task.empty() || request.method || request.mode || request.envs || request.seed ||
@@ -129,37 +188,16 @@ void Train(TrainArguments args) {
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads on: what is said is lost, not what is trained
   options.stop = &stop_requested;
-  options.out = stdout;
-  fmt::print("{}: {}, {}{}, {} robots, {} iterations\n",
-             options.folder,
-             options.config.task,
-             options.config.learn.penalty.method,
-             IsBounded(options.config) ? " under " + options.config.mode : "",
-             options.config.envs,
-             options.config.learn.iterations);
-  const std::string note = BudgetNote(options.config);
-  if (!note.empty()) fmt::print("  {}\n", note);
-  if (!options.config.motions.empty()) {
-    fmt::print("  arms follow {} motion file{}\n",
-               options.config.motions.size(),
-               options.config.motions.size() > 1 ? "s" : "");
+  options.out = is_first ? stdout : nullptr;
+  if (ranks.size > 1) {
+    ranks.timeout = args.rank_timeout;
+    ranks.way_out = "The last checkpoint is whole: silc train --resume " +
+                    ShellQuote(options.folder) + " goes on, with any number of processes.";
+    options.ranks = ConnectRanks(ranks, options.config.backend == "cuda");
   }
-  fmt::print("  Ctrl-C stops after the iteration at work, with a checkpoint\n");
-  std::fflush(stdout);
+  if (is_first) SayWhatStarts(options, ranks.size);
   const TrainOutcome outcome = RunTraining(options);
-  fmt::print("{} after iteration {} of {}; policy in {}/policy.onnx\n",
-             outcome.done ? "done" : "stopped",
-             outcome.iteration,
-             options.config.learn.iterations,
-             options.folder);
-  if (outcome.done) {
-    const std::string& robot = options.config.robot;
-    fmt::print("  silc observe {}/policy.onnx{} --rollout 10\n",
-               options.folder,
-               robot == kDefaultRobot ? "" : " --robot " + robot);
-  } else {
-    fmt::print("  silc train --resume {}\n", options.folder);
-  }
+  if (is_first) SayHowItEnded(options, outcome);
 }
 
 }  // namespace
@@ -183,7 +221,7 @@ void AddTrain(CLI::App* app) {
                    request.preset,
                    "settings that go together: quick, a YAML file, or a run to make again");
   verb->add_option("--backend", request.backend, "batch (CPU), cuda or mujoco [batch]");
-  verb->add_option("--envs", request.envs, "robots trained at once [the preset's]")
+  verb->add_option("--envs", request.envs, "robots trained at once, by each process [the preset's]")
       ->check(WholeIn(1, 1 << 20));
   verb->add_option("--seed", request.seed, "of everything random [1]")
       ->check(WholeIn(0, 2147483647));
@@ -194,6 +232,11 @@ void AddTrain(CLI::App* app) {
   verb->add_option(
           "--max-seconds", args->max_seconds, "stop after this time, with a checkpoint [s]")
       ->check(NumberIn(0.0, 1e9));
+  verb->add_option("--rank-timeout",
+                   args->rank_timeout,
+                   "of several processes: one that is silent for so long is lost [s]")
+      ->capture_default_str()
+      ->check(NumberIn(1.0, 1e6));
   verb->add_option(
       "--motions", request.motions, "arm references: .csv or .npz files, or folders of them");
   verb->add_option("--init",

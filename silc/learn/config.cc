@@ -113,6 +113,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("entropy_weight", &c->entropy_weight, 0, 1000);
   f.Number("gradient_clip", &c->gradient_clip, 1e-6, 1e6);
   f.Count("chunks", &c->chunks, 1, 1024);
+  f.Count("groups", &c->groups, 0, 1 << 20);
   f.Count("threads", &c->threads, 0, 1024);
   f.Choice("device", &c->device, {"cpu", "cuda"});
   f.Count("checkpoint_every", &c->checkpoint_every, 1, kMany);
@@ -243,6 +244,7 @@ std::string ToYaml(const LearnConfig& config) {
   const Fields fields = FieldsOf(&copy);
   std::string text = "learn:\n", penalty = "  penalty:\n";
   for (const Field& field : fields.list()) {
+    if (field.key == "groups" && config.groups <= 1) continue;  // one process: what always was
     if (field.key.starts_with(kPenalty)) {
       penalty += fmt::format("    {}: {}\n", field.key.substr(sizeof(kPenalty) - 1), field.write());
     } else {

@@ -68,6 +68,9 @@ struct LearnConfig {
   double entropy_weight = 0.01;
   double gradient_clip = 1.0;  // norm, per network
   int chunks = 4;              // pieces of a mini-batch on the CPU: fixed, whatever the threads
+  // blocks of robots that draw noise and mini-batches apart; 0: one per process. The result depends
+  // on them and not on the number of processes (CPU). On a GPU a process is a block.
+  int groups = 0;
   int threads = 0;             // CPU; 0: as many as there are
   std::string device = "cpu";  // cpu, cuda
   bool graphs = true;          // cuda: replay recorded work instead of launching kernel by kernel

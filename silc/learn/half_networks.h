@@ -45,6 +45,7 @@ class HalfNetworks {
   const Network& network(int k) const { return *networks_[k]; }
   Tensor half(int k) const { return half_[k]; }          // float16, like the network's flat
   Tensor gradient(int k) const { return gradient_[k]; }  // float, likewise
+  Tensor gradients() const { return gradient_; }         // of all networks, one memory
 
  private:
   std::vector<const Network*> networks_;

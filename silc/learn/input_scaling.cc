@@ -21,12 +21,22 @@ InputScaling InputScaling::Make(std::int64_t inputs, const at::TensorOptions& op
 }
 
 void InputScaling::Add(const Tensor& x) {
-  at::NoGradGuard no_tape;
   SILC_CHECK(x.dim() == 2 && x.size(1) == mean.size(0) && x.size(0) > 0);
-  const double n = static_cast<double>(x.size(0));
+  AddMoments(x.size(0), Moments(x));
+}
+
+Tensor InputScaling::Moments(const Tensor& x) {
+  at::NoGradGuard no_tape;
   // two passes: a mean in float is good to its last digits, squares of what is left are small
-  const Tensor own_mean = x.mean(0), own = (x - own_mean).square().sum(0).to(at::kDouble);
-  const Tensor total = count + n, apart = own_mean.to(at::kDouble) - mean;
+  const Tensor own_mean = x.mean(0), own = (x - own_mean).square().sum(0);
+  return at::stack({own_mean, own}).to(at::kDouble);
+}
+
+void InputScaling::AddMoments(std::int64_t samples, const Tensor& moments) {
+  at::NoGradGuard no_tape;
+  const double n = static_cast<double>(samples);
+  const Tensor own = moments[1];
+  const Tensor total = count + n, apart = moments[0] - mean;
   square.add_(own + apart.square() * (count * n / total));
   mean.add_(apart * (n / total));
   count.copy_(total);

@@ -21,6 +21,11 @@ struct InputScaling {
   static InputScaling Make(std::int64_t inputs, const at::TensorOptions& options);
   /// @param x (samples, inputs). Writes in place: a recorded graph sees the new numbers.
   void Add(const Tensor& x);
+  /// What Add() takes of x: its mean, and the sum of squared distances from it.
+  /// @return (2, inputs) double
+  static Tensor Moments(const Tensor& x);
+  /// Add() of as many samples with these moments.
+  void AddMoments(std::int64_t samples, const Tensor& moments);
   /// Differentiable in the weights.
   Layers Apply(const Layers& layers) const;
 };

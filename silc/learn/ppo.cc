@@ -50,6 +50,21 @@ Tensor Normalised(const Tensor& advantage) {
   return (advantage - flat.mean(0)) / (flat.std(0) + 1e-8);
 }
 
+Tensor BlockMoments(const Tensor& advantage) {
+  const Tensor flat = advantage.reshape({-1, advantage.size(-1)}).to(at::kDouble);
+  const Tensor mean = flat.mean(0);
+  return at::stack({mean, (flat - mean).square().sum(0)});
+}
+
+Tensor Normalised(const Tensor& advantage, const Tensor& of_blocks, std::int64_t samples) {
+  const Tensor means = of_blocks.select(1, 0), mean = means.mean(0);
+  const Tensor squares =
+      of_blocks.select(1, 1).sum(0) + double(samples) * (means - mean).square().sum(0);
+  const Tensor std = (squares / double(of_blocks.size(0) * samples - 1)).sqrt();
+  const auto type = advantage.scalar_type();
+  return (advantage - mean.to(type)) / (std.to(type) + 1e-8);
+}
+
 Tensor ClippedSurrogate(const Tensor& logp,
                         const Tensor& logp_old,
                         const Tensor& advantage,

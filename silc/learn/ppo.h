@@ -41,6 +41,11 @@ Advantages EstimateAdvantages(const Tensor& reward,
 
 /// (A − mean)/(std + 1e-8) over all steps and robots, each agent apart.                   (P3)
 Tensor Normalised(const Tensor& advantage);
+/// The same over blocks of samples of one size, from the mean and the sum of squared distances from
+/// it of each. @param of_blocks (blocks, 2, agents) double   @param samples of a block
+Tensor Normalised(const Tensor& advantage, const Tensor& of_blocks, std::int64_t samples);
+/// @param advantage (…, agents) of a block   @return (2, agents) double
+Tensor BlockMoments(const Tensor& advantage);
 
 /// −mean min(r A, clip(r, 1 ± ε) A), r = exp(logp − logp_old).                            (P4)
 Tensor ClippedSurrogate(const Tensor& logp,

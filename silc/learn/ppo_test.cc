@@ -46,6 +46,13 @@ TEST(Normalised, KeepsAgentsApart) {
   EXPECT_LT((flat.std(0) - 1).abs().max().item<double>(), 1e-6);
 }
 
+TEST(Normalised, OfBlocksIsThatOfAllSamples) {
+  const Tensor a = at::randn({6, 8, 2}, at::kDouble) * T({1, 100}) + T({3, -50});
+  std::vector<Tensor> blocks;
+  for (int b = 0; b < 4; ++b) blocks.push_back(BlockMoments(a.narrow(1, 2 * b, 2).contiguous()));
+  EXPECT_TRUE(at::allclose(Normalised(a, at::stack(blocks), 12), Normalised(a), 1e-12, 1e-12));
+}
+
 // (P4): r = 1.5, 0.5, 1.5, 0.5 with A = 1, 1, −1, −1 and ε = 0.2
 //   min(1.5, 1.2) = 1.2;  min(0.5, 0.8) = 0.5;  min(−1.5, −1.2) = −1.5;  min(−0.5, −0.8) = −0.8
 TEST(ClippedSurrogate, TakesTheWorseOfTheTwo) {

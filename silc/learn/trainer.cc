@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
@@ -15,11 +16,23 @@
 
 namespace silc {
 
+std::string VecEnv::JoinStates(std::span<const std::string> parts) const {
+  std::string all;
+  for (const std::string& part : parts) all += part;
+  return all;
+}
 double VecEnv::TaskScore() const { return std::numeric_limits<double>::quiet_NaN(); }
 
-Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e)
-    : config(c), env(e), spec(e->spec()), method(MethodOf(c)), weight(c.penalty) {
+Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
+    : config(c),
+      env(e),
+      spec(e->spec()),
+      method(MethodOf(c)),
+      ranks(r ? std::move(r) : OneRank()),
+      weight(c.penalty) {
   config.Validate("learn");
+  groups = config.groups > 0 ? config.groups : ranks->size();
+  own_groups = groups / ranks->size();
   Check();
   obs_width = (spec.obs_dim + 7) / 8 * 8;
   const bool cuda = config.device == "cuda";
@@ -56,14 +69,26 @@ void Trainer::Impl::Check() const {
   if (config.device == "cuda" && !at::hasCUDA()) {
     throw ConfigError("learn.device: cuda: this LibTorch has no CUDA; build against one that has");
   }
+  if (groups % ranks->size() != 0 || spec.num_envs % std::max(1, own_groups) != 0) {
+    throw ConfigError(
+        fmt::format("learn.groups: {}: must be a multiple of the {} processes, and divide the {} "
+                    "robots",
+                    groups,
+                    ranks->size(),
+                    spec.all_envs()));
+  }
+  if (config.device == "cuda" && own_groups > 1) {
+    throw ConfigError(
+        fmt::format("learn.groups: {}: on GPUs a process is a group; leave it out", groups));
+  }
   const long samples = long(spec.num_envs) * config.steps;
-  if (samples % config.mini_batches != 0) {
+  if (samples / own_groups % config.mini_batches != 0) {
     throw ConfigError(
         fmt::format("learn.mini_batches: {}: does not divide the {} samples of an "
                     "iteration ({} robots × {} steps)",
                     config.mini_batches,
-                    samples,
-                    spec.num_envs,
+                    samples / own_groups,
+                    spec.num_envs / own_groups,
                     config.steps));
   }
   if (config.init_std.size() != 1 && config.init_std.size() != spec.agents.size()) {
@@ -174,8 +199,51 @@ bool Trainer::Impl::Records() const {
   return config.device == "cuda" && config.graphs && iterated > 0 && DeviceGraph::Available();
 }
 
-Trainer::Trainer(const LearnConfig& config, VecEnv* env)
-    : impl_(std::make_unique<Impl>(config, env)) {}
+void Trainer::Impl::SeedDraws() {
+  const auto seed_of = [&](int block) {
+    const std::uint64_t seed = config.seed * 0x9E3779B97F4A7C15u + std::uint64_t(iteration);
+    if (block == 0) return seed;
+    // as far from the neighbours' as from any other (SplitMix64's finish)
+    std::uint64_t z = seed + 0xD1B54A32D192ED03u * std::uint64_t(block);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  };
+  const int first = ranks->rank() * own_groups;
+  at::manual_seed(seed_of(first));
+  generators.clear();
+  if (own_groups == 1) {
+    generators.push_back(at::globalContext().defaultGenerator(options.device()));
+    return;
+  }
+  for (int b = 0; b < own_groups; ++b) {
+    generators.push_back(at::detail::createCPUGenerator(seed_of(first + b)));
+  }
+}
+
+std::vector<double> Trainer::Impl::SumOverBlocks(const std::vector<double>& parts) const {
+  if (groups == 1) return parts;
+  return SumOnHost(ranks.get(), parts, own_groups, config.device == "cuda");
+}
+
+void Trainer::Impl::AddInputs() {
+  const std::int64_t T = config.steps;
+  const auto add = [&](const Tensor& buffer, InputScaling* to) {
+    const Tensor seen = buffer.narrow(0, 0, T);
+    if (groups == 1) return to->Add(seen.flatten(0, 1));
+    std::vector<Tensor> moments;
+    for (int b = 0; b < own_groups; ++b) {
+      moments.push_back(InputScaling::Moments(OfBlock(seen, b, 1).flatten(0, 1)));
+    }
+    const Tensor all = ranks->Gather(at::stack(moments));
+    for (int b = 0; b < groups; ++b) to->AddMoments(T * spec.num_envs / own_groups, all[b]);
+  };
+  add(obs, &actor_inputs);
+  add(critic_obs, &critic_inputs);
+}
+
+Trainer::Trainer(const LearnConfig& config, VecEnv* env, std::shared_ptr<Ranks> ranks)
+    : impl_(std::make_unique<Impl>(config, env, std::move(ranks))) {}
 Trainer::~Trainer() = default;
 
 int Trainer::iteration() const { return impl_->iteration; }
@@ -186,8 +254,7 @@ IterationReport Trainer::Iterate() {
   Impl& impl = *impl_;
   impl.times = {};
   const auto start = Clock::now();
-  // draws depend on (seed, iteration) alone
-  at::manual_seed(impl.config.seed * 0x9E3779B97F4A7C15u + std::uint64_t(impl.iteration));
+  impl.SeedDraws();
   impl.Collect();
   if (impl.measured) {
     WaitForDevice();
@@ -196,11 +263,7 @@ IterationReport Trainer::Iterate() {
   const auto updating = Clock::now();
   const Impl::UpdateResult update = impl.half ? impl.UpdateHalf() : impl.Update();
   // after the update: within an iteration acting and learning see the same network
-  if (impl.config.scale_inputs) {
-    const std::int64_t T = impl.config.steps;
-    impl.actor_inputs.Add(impl.obs.narrow(0, 0, T).flatten(0, 1));
-    impl.critic_inputs.Add(impl.critic_obs.narrow(0, 0, T).flatten(0, 1));
-  }
+  if (impl.config.scale_inputs) impl.AddInputs();
   IterationReport report;
   report.scalars = impl.Report(update);  // waits for the device
   impl.times.update = Since(updating);
@@ -208,7 +271,7 @@ IterationReport Trainer::Iterate() {
   ++impl.iterated;
   report.iteration = impl.iteration;
   report.iterations = impl.config.iterations;
-  report.steps_per_s = double(impl.spec.num_envs) * impl.config.steps / Since(start);
+  report.steps_per_s = double(impl.spec.all_envs()) * impl.config.steps / Since(start);
   return report;
 }
 
@@ -218,13 +281,23 @@ bool Trainer::Run(const std::string& folder,
                   const std::function<void()>& on_checkpoint) {
   const LearnConfig& config = impl_->config;
   CheckpointFolder checkpoints(folder + "/checkpoints", config.keep_checkpoints);
+  const bool writes = impl_->ranks->rank() == 0;
+  // of all processes: one that was told to stop would leave the others waiting
+  const auto told_to_stop = [&] {
+    const double own = stop != nullptr && stop->load() ? 1 : 0;
+    if (impl_->ranks->size() == 1) return own > 0;
+    const Tensor told = at::full({1, 1}, own, impl_->options);
+    return impl_->ranks->Sum(told).item<float>() > 0;
+  };
   while (iteration() < config.iterations) {
     const IterationReport report = Iterate();
     if (log != nullptr) log->Write(report);
-    const bool ends = iteration() == config.iterations || (stop != nullptr && stop->load());
+    const bool told = told_to_stop();
+    const bool ends = iteration() == config.iterations || told;
     if (!folder.empty() && (ends || iteration() % config.checkpoint_every == 0)) {
-      checkpoints.Save(iteration(), Save());
-      if (on_checkpoint) on_checkpoint();
+      const Blobs blobs = Save();
+      if (writes) checkpoints.Save(iteration(), blobs);
+      if (writes && on_checkpoint) on_checkpoint();
     }
     if (ends) break;
   }
@@ -233,8 +306,16 @@ bool Trainer::Run(const std::string& folder,
 
 bool Trainer::Resume(const std::string& folder,
                      const std::function<void(const std::string&)>& warn) {
-  const auto loaded =
-      CheckpointFolder(folder + "/checkpoints", impl_->config.keep_checkpoints).LoadNewest(warn);
+  Ranks& ranks = *impl_->ranks;
+  const CheckpointFolder checkpoints(folder + "/checkpoints", impl_->config.keep_checkpoints);
+  if (ranks.rank() != 0) {
+    // what rank 0 found: another machine's disk may be behind
+    const std::string bytes = ranks.Broadcast("");
+    if (!bytes.empty()) Load(ParseBlobs(bytes, folder), folder);
+    return !bytes.empty();
+  }
+  const auto loaded = checkpoints.LoadNewest(warn);
+  if (ranks.size() > 1) ranks.Broadcast(loaded ? SerializeBlobs(loaded->blobs) : "");
   if (!loaded) return false;
   Load(loaded->blobs, loaded->path);
   // out of the way of their successors, for somebody who knows what to do with them

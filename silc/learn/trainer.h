@@ -8,6 +8,7 @@
 
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/config.h"
+#include "silc/learn/ranks.h"
 #include "silc/learn/train_log.h"
 #include "silc/learn/vec_env.h"
 #include "silc/policy/mlp.h"
@@ -30,16 +31,24 @@ struct StageTimes {
 /// mini-batch is cut into `chunks` pieces, each piece is worked by one thread with LibTorch and
 /// BLAS held to one thread, and the pieces' gradients are added in their order. Random numbers come
 /// from (seed, iteration), so a resumed run draws what it would have drawn.
+///
+/// Several processes train together when `ranks` connects them: each has robots of its own, and all
+/// hold the same weights after every step. All of them call the same functions. Robots are cut into
+/// config.groups blocks (one per process unless it says more), each with draws, mini-batches and
+/// sums of its own, added in the blocks' order: on the CPU the result does not depend on the number
+/// of processes either. docs/scaling.md.
 class Trainer {
  public:
-  Trainer(const LearnConfig& config, VecEnv* env);
+  /// @param ranks null: this process is alone
+  Trainer(const LearnConfig& config, VecEnv* env, std::shared_ptr<Ranks> ranks = nullptr);
   ~Trainer();
 
   /// Collect, estimate advantages, update. @return what the logs say of it
   IterationReport Iterate();
 
   /// Iterates to config.iterations, with logs and checkpoints in `folder` (empty: neither). Ends
-  /// early, after a checkpoint, once `stop` is set. `on_checkpoint` gets the folder's path.
+  /// early, after a checkpoint, once `stop` is set. Of several processes the first alone writes and
+  /// is told of checkpoints, and all end once `stop` is set in one of them.
   /// @return whether all iterations were done
   bool Run(const std::string& folder,
            TrainLog* log,
@@ -51,7 +60,8 @@ class Trainer {
   /// newest cannot be read or does not fit the settings.
   bool Resume(const std::string& folder, const std::function<void(const std::string&)>& warn);
 
-  /// Networks, optimisers, rates, λ, iteration and the environment's state.
+  /// Networks, optimisers, rates, λ, iteration and the environment's state; of several processes
+  /// the first one's are whole. Throws RunError when they do not hold the same weights.
   Blobs Save() const;
   /// Throws ConfigError beginning with `place` when they are of another network.
   void Load(const Blobs& blobs, const std::string& place);

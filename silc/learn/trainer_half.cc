@@ -159,7 +159,7 @@ Trainer::Impl::UpdateResult Trainer::Impl::UpdateHalf() {
   at::NoGradGuard no_tape;
   kl_target.fill_(config.kl_target * CoolDown(iteration, config.iterations, config.cool_down));
   const std::int64_t samples = h.order.size(0), B = samples / config.mini_batches;
-  h.order.copy_(at::randperm(samples, h.order.options()));
+  h.order.copy_(DrawOrder()[0]);
   const int steps = config.epochs * config.mini_batches;
   const std::int64_t rows = PenaltyRows(B, 0);
   const bool penalises = has_penalty && iteration >= config.penalty.start;
@@ -252,7 +252,7 @@ void Trainer::Impl::PrepareHalf() {
   gae.advantage = h.advantage.data_ptr<float>();
   gae.target = h.target.data_ptr<float>();
   SILC_CHECK(LaunchAdvantages(gae, Stream()) == 0);
-  h.advantage.copy_(Normalised(h.advantage));
+  h.advantage.copy_(NormaliseAll(h.advantage));
   const std::int64_t* order = h.order.data_ptr<std::int64_t>();
   SILC_CHECK(
       LaunchGatherHalf(Bits(h.obs), order, samples, obs_width, Bits(h.batch_obs), Stream()) == 0);
@@ -318,11 +318,30 @@ void Trainer::Impl::GradientsHalf(std::int64_t m) {
   h.critics.Backward(y, h.d_critic, &h.workspace);
 }
 
+// Over all processes: between gradients and step one message with the gradients, which are means
+// over the rows here, and the losses' unfinished sums, which StepHalf() divides by all rows. It is
+// part of the recording.
+void Trainer::Impl::ReduceHalf() {
+  if (groups == 1) return;
+  Half& h = *half;
+  const Tensor own[] = {
+      h.actors.gradients(), h.critics.gradients(), h.actor_partial, h.critic_partial};
+  std::vector<Tensor> flat;
+  for (const Tensor& t : own) flat.push_back(t.reshape(-1));
+  const Tensor total = ranks->Sum(at::cat(flat).unsqueeze(0));
+  std::int64_t at = 0;
+  for (int i = 0; i < 4; ++i) {
+    const Tensor piece = total.narrow(0, at, own[i].numel()).view(own[i].sizes());
+    own[i].copy_(i < 2 ? piece / groups : piece);
+    at += own[i].numel();
+  }
+}
+
 // The optimiser's step from the gradients that lie there.
 void Trainer::Impl::StepHalf() {
   Half& h = *half;
   StepArguments a;
-  a.rows = h.order.size(0) / config.mini_batches;
+  a.rows = h.order.size(0) / config.mini_batches * groups;
   a.kl_target = kl_target.data_ptr<double>();
   a.min_rate = config.min_rate;
   a.max_rate = config.max_rate;
@@ -380,19 +399,32 @@ Trainer::Impl::UpdateResult Trainer::Impl::RunHalf() {
           input.activations.push_back(Forward(input.actors.back(), batch.obs));
         }
         input.count = batch.obs.size(0);
-        Penalise(batch, 0, batch.action, h.signs[step], h.pressure, 1.0, &input, &chunk);
+        Penalise(batch, 0, batch.action, h.signs[step], h.pressure, 1.0 / groups, &input, &chunk);
+      }
+      if (groups > 1 && !chunk.penalty.empty()) {
+        const Tensor total = ranks->Sum(at::cat(chunk.penalty).unsqueeze(0));
+        std::int64_t at = 0;
+        for (Tensor& gradient : chunk.penalty) {
+          gradient = total.narrow(0, at, gradient.numel());
+          at += gradient.numel();
+        }
       }
       for (std::size_t k = 0; k < chunk.penalty.size(); ++k) {
         HoldPenalty(chunk.penalty[k], &agents[k]);
       }
       chunk.penalty.clear();  // memory that the next step may use
     }
+    ReduceHalf();
     StepHalf();
     for (std::size_t k = 0; k < agents.size(); ++k) {
-      const std::int64_t at = static_cast<std::int64_t>(k);
-      chunk.kl.push_back(h.kl[at]);
-      chunk.surrogate.push_back(h.surrogate[at]);
-      chunk.value.push_back(h.value_loss[at]);
+      // of all processes already, and the report adds them up
+      const auto share = [&](const Tensor& t) {
+        const Tensor own = t[static_cast<std::int64_t>(k)];
+        return groups == 1 ? own : own / groups;
+      };
+      chunk.kl.push_back(share(h.kl));
+      chunk.surrogate.push_back(share(h.surrogate));
+      chunk.value.push_back(share(h.value_loss));
     }
     result.last.assign(1, std::move(chunk));
     if (Penalises(step)) result.penalised = result.last;
@@ -416,6 +448,7 @@ void Trainer::Impl::EndRolloutHalf() {}
 Trainer::Impl::UpdateResult Trainer::Impl::UpdateHalf() { return {}; }
 void Trainer::Impl::PrepareHalf() {}
 void Trainer::Impl::GradientsHalf(std::int64_t) {}
+void Trainer::Impl::ReduceHalf() {}
 void Trainer::Impl::StepHalf() {}
 Trainer::Impl::UpdateResult Trainer::Impl::RunHalf() { return {}; }
 

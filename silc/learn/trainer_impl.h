@@ -16,6 +16,7 @@
 #include "silc/learn/networks.h"
 #include "silc/learn/penalty.h"
 #include "silc/learn/ppo.h"
+#include "silc/learn/ranks.h"
 #include "silc/learn/tensor.h"
 #include "silc/learn/trainer.h"
 
@@ -60,7 +61,10 @@ struct Trainer::Impl {
   Method method;
   at::TensorOptions options;
   std::shared_ptr<ThreadPool> pool;  // the environment's, where it has one
-  int chunks = 1, iteration = 0;
+  std::shared_ptr<Ranks> ranks;
+  int groups = 1, own_groups = 1;         // blocks of robots: of all processes, of this one
+  int chunks = 1, iteration = 0;          // pieces of a block's part of a mini-batch
+  std::vector<at::Generator> generators;  // of each block here
   // observations are padded with zeros to a multiple of eight: rows that begin at odd addresses
   // keep a GPU from its matrix units
   int obs_width = 0;
@@ -81,7 +85,7 @@ struct Trainer::Impl {
   DeviceGraph rollout_graph;
   int iterated = 0;  // since construction
 
-  Impl(const LearnConfig& c, VecEnv* e);
+  Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r);
   void Check() const;
   void MakeAgents();
   void MakeBuffers();
@@ -94,6 +98,22 @@ struct Trainer::Impl {
     const std::int64_t first = total * chunk / chunks;
     return {first, total * (chunk + 1) / chunks - first};
   }
+  // pieces of this process's blocks, one block after the other, and the rows of one
+  int pieces() const { return own_groups * chunks; }
+  std::pair<std::int64_t, std::int64_t> PieceRows(std::int64_t total, int piece) const {
+    const std::int64_t of_block = total / own_groups;
+    const auto [first, count] = Rows(of_block, piece % chunks, chunks);
+    return {piece / chunks * of_block + first, count};
+  }
+  // robots of a block, of a tensor (…, robots, …)
+  Tensor OfBlock(const Tensor& t, int block, int dim) const {
+    const std::int64_t robots = t.size(dim) / own_groups;
+    return t.narrow(dim, block * robots, robots);
+  }
+  // Draws depend on (seed, iteration, block) alone.
+  void SeedDraws();
+  // (blocks here, n) → (n), over all blocks of all processes in their order
+  std::vector<double> SumOverBlocks(const std::vector<double>& parts) const;
   // The first iteration runs kernel by kernel: libraries set themselves up in it. From the second
   // on a GPU replays what was recorded.
   bool Records() const;
@@ -126,6 +146,13 @@ struct Trainer::Impl {
   bool PenalisesBatch(int m) const;
   // how many rows of a chunk take part then
   std::int64_t PenaltyRows(std::int64_t rows, int chunk) const;
+  // samples of a block's part of a mini-batch that take part; 0: all
+  int PenaltySamples() const;
+  // (P3) over all robots of all processes
+  Tensor NormaliseAll(const Tensor& advantage) const;
+  // samples of the rollout, block by block, in the order in which mini-batches take them
+  std::vector<Tensor> DrawOrder();
+  void AddInputs();
   MiniBatch Gather(const Tensor& index, const Advantages& advantages, bool penalised);
   // the penalty's share of a chunk: what belongs to these rows of the rollout
   void GatherBudget(const Tensor& rows, int chunk, MiniBatch* batch);
@@ -152,10 +179,16 @@ struct Trainer::Impl {
                 ChunkResult* result);
   // gradients of a scalar on the tape, flat, per agent
   std::vector<Tensor> GradientsOf(const Tensor& scalar, bool actor, bool keep_tape) const;
-  std::int64_t TotalPenalised(std::int64_t B) const;
+  std::int64_t TotalPenalised(std::int64_t B) const;  // of all processes; B: rows of this one
   // clipped apart from the task's: a strong penalty must not drown the task, nor the task it
   void HoldPenalty(const Tensor& gradient, Agent* agent) const;
-  Tensor DrawSigns(std::int64_t rows) const;
+  // @param rows of each block
+  Tensor DrawSigns(std::int64_t rows);
+  // What an optimiser step is made of, per agent: sums over the chunks and over all blocks.
+  struct StepSums {
+    std::vector<Tensor> actor, critic, penalty, kl;
+  };
+  StepSums SumOfStep(const std::vector<ChunkResult>& results) const;
   // One optimiser step of every network from the chunks' gradients, added in their order.
   void Step(const std::vector<ChunkResult>& results);
 
@@ -190,6 +223,7 @@ struct Trainer::Impl {
   UpdateResult UpdateHalf();
   void PrepareHalf();
   void GradientsHalf(std::int64_t m);
+  void ReduceHalf();
   void StepHalf();
   UpdateResult RunHalf();
 

@@ -40,7 +40,7 @@ struct SigmaFigures {
   std::size_t loop = 0;
   bool has_mode = false, has_loop = false;
 };
-SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Figures* figures) {
+SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Figures* figures) {
   std::vector<Tensor> sigmas, oks, modes, loops;
   for (const ChunkResult& r : results) {
     if (!r.sigma.defined()) continue;
@@ -52,7 +52,9 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Figures* figures)
     if (r.loop_norm.defined()) loops.push_back(r.loop_norm);
   }
   SigmaFigures result;
-  const Tensor ok = at::cat(oks), all = at::cat(sigmas);
+  // those of all processes: a share needs no more than sums, a percentile does
+  const Tensor ok = ranks->Gather(at::cat(oks).to(at::kByte)).to(at::kBool);
+  const Tensor all = ranks->Gather(at::cat(sigmas));
   const auto share = [&](const Tensor& of, const Tensor& among) {
     return of.logical_and(among).sum().to(at::kDouble) / among.sum().clamp_min(1);
   };
@@ -69,13 +71,14 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Figures* figures)
   const Tensor over = all > 1.05;
   result.violating = figures->Add(share(over, ok));
   result.has_mode = !modes.empty();
+  const Tensor mode = result.has_mode ? ranks->Gather(at::cat(modes)) : Tensor();
   for (int m = 0; m < kModes && result.has_mode; ++m) {
-    const Tensor own = ok.logical_and(at::cat(modes) == m);
+    const Tensor own = ok.logical_and(mode == m);
     result.mode_judged[m] = figures->Add(own.sum());
     result.mode_violating[m] = figures->Add(share(over, own));
   }
   result.has_loop = !loops.empty();
-  if (result.has_loop) result.loop = figures->Add(at::cat(loops).mean());
+  if (result.has_loop) result.loop = figures->Add(ranks->Gather(at::cat(loops)).mean());
   return result;
 }
 
@@ -84,56 +87,81 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Figures* figures)
 Scalars Trainer::Impl::Report(const UpdateResult& update) {
   at::NoGradGuard no_tape;
   Figures figures(options);
-  const std::size_t paid = figures.Add(reward.sum(2).mean()), ended = figures.Add(done.sum());
-  const std::size_t fallen = figures.Add((done - timed_out).sum());
+  // Of each block here, then added up over all blocks: reward, ended, fallen; per agent KL and
+  // value loss; violation. Losses and violation are shares of the whole already.
+  struct BlockFigures {
+    std::size_t paid = 0, ended = 0, fallen = 0;
+    std::vector<std::vector<std::size_t>> kl, value;  // per agent, one per chunk
+    std::vector<std::size_t> violation;               // one per chunk
+  };
+  std::vector<BlockFigures> blocks(own_groups);
+  bool penalised = false;
+  for (int b = 0; b < own_groups; ++b) {
+    BlockFigures& own = blocks[b];
+    const Tensor ended = OfBlock(done, b, 1), late = OfBlock(timed_out, b, 1);
+    own.paid = figures.Add(OfBlock(reward, b, 1).contiguous().sum(2).mean());
+    own.ended = figures.Add(ended.sum());
+    own.fallen = figures.Add((ended - late).sum());
+    own.kl.resize(agents.size());
+    own.value.resize(agents.size());
+    for (int c = 0; c < chunks; ++c) {
+      const std::size_t piece = static_cast<std::size_t>(b) * chunks + c;
+      const ChunkResult& r = update.last[piece];
+      for (std::size_t k = 0; k < r.kl.size(); ++k) {
+        own.kl[k].push_back(figures.Add(r.kl[k]));
+        own.value[k].push_back(figures.Add(r.value[k]));
+      }
+      if (piece >= update.penalised.size()) continue;
+      const ChunkResult& p = update.penalised[piece];
+      if (p.sigma.defined()) own.violation.push_back(figures.Add(p.penalty_value));
+    }
+    penalised = penalised || (has_penalty && !own.violation.empty());
+  }
   struct AgentFigures {
-    std::vector<std::size_t> kl, value;  // one per chunk
     std::size_t rate = 0, std = 0, task = 0, penalty = 0;
   };
   std::vector<AgentFigures> of_agents;
-  for (std::size_t k = 0; k < agents.size(); ++k) {
-    AgentFigures own;
-    for (const ChunkResult& r : update.last) {
-      if (r.kl.empty()) continue;
-      own.kl.push_back(figures.Add(r.kl[k]));
-      own.value.push_back(figures.Add(r.value[k]));
-    }
-    own.rate = figures.Add(agents[k].rate);
-    own.std = figures.Add(agents[k].actor.std.mean());
-    own.task = figures.Add(agents[k].task_norm);
-    own.penalty = figures.Add(agents[k].penalty_norm);
-    of_agents.push_back(std::move(own));
+  for (const Agent& agent : agents) {
+    of_agents.push_back({figures.Add(agent.rate),
+                         figures.Add(agent.actor.std.mean()),
+                         figures.Add(agent.task_norm),
+                         figures.Add(agent.penalty_norm)});
   }
-  std::vector<std::size_t> violations;  // one per chunk
-  for (const ChunkResult& r : update.penalised) {
-    if (r.sigma.defined()) violations.push_back(figures.Add(r.penalty_value));
-  }
-  const bool penalised = has_penalty && !violations.empty();
   SigmaFigures sigma;
-  if (penalised) sigma = AddSigma(update.penalised, &figures);
+  if (penalised) sigma = AddSigma(update.penalised, ranks.get(), &figures);
   figures.Fetch();  // waits for the device
   const auto sum = [&](const std::vector<std::size_t>& places) {
     double total = 0;
     for (const std::size_t place : places) total += figures[place];
     return total;
   };
+  std::vector<double> parts;
+  for (const BlockFigures& own : blocks) {
+    parts.insert(parts.end(), {figures[own.paid], figures[own.ended], figures[own.fallen]});
+    for (std::size_t k = 0; k < agents.size(); ++k) {
+      parts.insert(parts.end(), {sum(own.kl[k]), sum(own.value[k])});
+    }
+    parts.push_back(sum(own.violation));
+  }
+  const std::vector<double> all = SumOverBlocks(parts);
+  const double paid = all[0] / groups, ended = all[1], fallen = all[2];
 
   Scalars scalars;
-  scalars.emplace_back("train/reward", figures[paid]);
-  scalars.emplace_back("train/fall_share", figures[fallen] / std::max(1.0, figures[ended]));
+  scalars.emplace_back("train/reward", paid);
+  scalars.emplace_back("train/fall_share", fallen / std::max(1.0, ended));
   for (std::size_t k = 0; k < agents.size(); ++k) {
     const std::string& name = agents[k].name;
-    scalars.emplace_back("train/kl_" + name, sum(of_agents[k].kl));
+    scalars.emplace_back("train/kl_" + name, all[3 + 2 * k]);
     scalars.emplace_back("train/rate_" + name, figures[of_agents[k].rate]);
     scalars.emplace_back("train/std_" + name, figures[of_agents[k].std]);
-    scalars.emplace_back("train/value_loss_" + name, sum(of_agents[k].value));
+    scalars.emplace_back("train/value_loss_" + name, all[4 + 2 * k]);
     scalars.emplace_back("train/gradient_" + name, figures[of_agents[k].task]);
   }
   const auto metrics = env->TakeMetrics();
   double score = env->TaskScore();
-  if (!std::isfinite(score)) score = figures[paid];
+  if (!std::isfinite(score)) score = paid;
   if (penalised) {
-    const double violation = sum(violations);
+    const double violation = all.back();
     scalars.emplace_back("penalty/lambda", weight.Lambda(iteration));
     scalars.emplace_back("penalty/bound", weight.Bound());
     scalars.emplace_back("penalty/value", violation);

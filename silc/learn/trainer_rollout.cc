@@ -23,9 +23,9 @@ ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
 void Trainer::Impl::Act(std::int64_t t,
                         const std::vector<Layers>& actors,
                         const std::vector<Layers>& critics) {
-  pool->ParallelFor(chunks, [&](int, int chunk) {
+  pool->ParallelFor(pieces(), [&](int, int piece) {
     at::NoGradGuard no_tape;
-    const auto [first, count] = Rows(spec.num_envs, chunk, chunks);
+    const auto [first, count] = PieceRows(spec.num_envs, piece);
     if (count == 0) return;
     const Tensor o = obs[t].narrow(0, first, count), c = critic_obs[t].narrow(0, first, count);
     for (std::size_t k = 0; k < agents.size(); ++k) {
@@ -59,7 +59,14 @@ void Trainer::Impl::Collect() {
     std_old[k].copy_(std);
   }
   if (!noise.defined()) noise = at::empty({T, spec.num_envs, spec.num_actions()}, options);
-  noise.normal_();
+  for (int b = 0; b < own_groups; ++b) {
+    Tensor own = OfBlock(noise, b, 1);
+    if (own_groups == 1) {
+      own.normal_(0, 1, generators[b]);
+    } else {
+      own.copy_(at::empty(own.sizes(), options).normal_(0, 1, generators[b]));
+    }
+  }
   env->BeginIteration(iteration);
   const auto roll = [&] {
     std::vector<Layers> actors, critics;
@@ -89,8 +96,11 @@ void Trainer::Impl::Collect() {
       EndRolloutHalf();
       return;
     }
-    for (std::size_t k = 0; k < agents.size(); ++k) {
-      value[T].select(1, k).copy_(Forward(critics[k], critic_obs[T]).output.squeeze(1));
+    for (int b = 0; b < own_groups; ++b) {
+      for (std::size_t k = 0; k < agents.size(); ++k) {
+        const Tensor v = Forward(critics[k], OfBlock(critic_obs[T], b, 0)).output;
+        OfBlock(value[T], b, 0).select(1, k).copy_(v.squeeze(1));
+      }
     }
   };
   // normalised weights are made anew for each rollout, so a recording of them would be of the

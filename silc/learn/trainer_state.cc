@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "silc/base/crc32c.h"
 #include "silc/base/error.h"
 #include "silc/base/yaml.h"
 #include "silc/learn/trainer_impl.h"
@@ -18,20 +19,41 @@ std::string BytesOf(const Tensor& t) {
   const Tensor host = t.detach().to(at::kCPU).contiguous();
   return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
 }
-void CopyBytes(const Blobs& blobs, const std::string& name, const std::string& place, Tensor* t) {
+// @param first, total  where the bytes are of more rows than t has: its first one, and how many
+void CopyBytes(const Blobs& blobs,
+               const std::string& name,
+               const std::string& place,
+               Tensor* t,
+               std::size_t first = 0,
+               std::size_t total = 0) {
+  const std::size_t row = total > 0 ? t->nbytes() / t->size(0) : 0;
+  const std::size_t expected = total > 0 ? total * row : t->nbytes();
   const auto found = blobs.find(name);
   if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
-  if (found->second.size() != t->nbytes()) {
+  if (found->second.size() != expected) {
     throw ConfigError(fmt::format("{}: {}: has {} bytes, the settings ask for {}: another network?",
                                   place,
                                   name,
                                   found->second.size(),
-                                  t->nbytes()));
+                                  expected));
   }
   Tensor host = at::empty(t->sizes(), t->options().device(at::kCPU));
-  std::memcpy(host.data_ptr(), found->second.data(), found->second.size());
+  std::memcpy(host.data_ptr(), found->second.data() + first * row, host.nbytes());
   at::NoGradGuard no_tape;
   t->copy_(host);
+}
+
+// Sums in the same order on machines of one kind keep the ranks' weights the same, to the bit.
+// Where one computes otherwise they would drift apart unseen.
+void RequireSameWeights(const Blobs& blobs, Ranks* ranks) {
+  if (ranks->size() == 1) return;
+  const std::vector<std::string> all =
+      ranks->GatherBytes(fmt::format("{:08x}", Crc32c(SerializeBlobs(blobs))));
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw RunError(
+        fmt::format("rank {} holds other weights than rank 0: do the machines differ?", r));
+  }
 }
 
 }  // namespace
@@ -91,6 +113,7 @@ Blobs Trainer::Save() const {
   blobs["iteration"] = std::to_string(impl.iteration);
   LearnConfig settings = impl.config;
   settings.threads = 0;  // the result does not depend on it, nor shall the bytes
+  settings.groups = impl.groups;
   blobs["config"] = ToYaml(settings);
   for (const Agent& agent : impl.agents) {
     for (const auto& [name, t] : StateOf(agent)) blobs[name] = BytesOf(t);
@@ -99,10 +122,17 @@ Blobs Trainer::Save() const {
   for (const auto& [name, t] : impl.InputState()) blobs[name] = BytesOf(t);
   blobs["penalty"] = {reinterpret_cast<const char*>(&impl.weight.state), sizeof(impl.weight.state)};
   // the observation the next rollout begins with, and all that makes the ones after it
+  RequireSameWeights(blobs, impl.ranks.get());
   if (!impl.config.checkpoint_env) return blobs;
-  blobs["env"] = impl.env->SaveState();
+  Ranks& ranks = *impl.ranks;
+  const bool first = ranks.rank() == 0;
+  const std::vector<std::string> states = ranks.GatherBytes(impl.env->SaveState());
+  if (first) blobs["env"] = ranks.size() == 1 ? states[0] : impl.env->JoinStates(states);
   const std::int64_t T = impl.config.steps;
-  for (const auto& [name, buffer] : impl.Carried()) blobs[name] = BytesOf(buffer[T]);
+  for (const auto& [name, buffer] : impl.Carried()) {
+    // nothing but on rank 0
+    for (const std::string& part : ranks.GatherBytes(BytesOf(buffer[T]))) blobs[name] += part;
+  }
   return blobs;
 }
 
@@ -127,7 +157,7 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   const std::int64_t T = impl.config.steps;
   for (const auto& [name, buffer] : impl.Carried()) {
     Tensor last = buffer[T];
-    CopyBytes(blobs, name, place, &last);
+    CopyBytes(blobs, name, place, &last, impl.spec.first_env, impl.spec.all_envs());
   }
   impl.env->LoadState(blob("env"));
   impl.started = impl.iteration > 0;

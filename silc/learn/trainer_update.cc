@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mini-batches, gradients of the task and of the penalty, optimiser steps; on a GPU recorded and
 // replayed.
+#include <algorithm>
 #include <limits>
 
 #include "silc/learn/trainer_impl.h"
@@ -30,9 +31,13 @@ bool Trainer::Impl::PenalisesBatch(int m) const {
   return false;
 }
 
+int Trainer::Impl::PenaltySamples() const {
+  return config.penalty.samples == 0 ? 0 : std::max(1, config.penalty.samples / groups);
+}
+
 std::int64_t Trainer::Impl::PenaltyRows(std::int64_t rows, int chunk) const {
   if (config.penalty.samples == 0) return rows;
-  return std::min(rows, Rows(config.penalty.samples, chunk, chunks).second);
+  return std::min(rows, Rows(PenaltySamples(), chunk, chunks).second);
 }
 
 Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
@@ -51,14 +56,14 @@ Trainer::Impl::MiniBatch Trainer::Impl::Gather(const Tensor& index,
   batch.logp = take(logp);
   batch.advantage = take(advantages.advantage);
   batch.target = take(advantages.target);
-  batch.budget.resize(chunks);
-  batch.gravity.resize(chunks);
-  batch.mode.resize(chunks);
+  batch.budget.resize(pieces());
+  batch.gravity.resize(pieces());
+  batch.mode.resize(pieces());
   if (!needs_stiffness || !penalised) return batch;
-  pool->ParallelFor(chunks, [&](int, int chunk) {
-    const auto [first, count] = Rows(B, chunk, chunks);
-    const std::int64_t some = PenaltyRows(count, chunk);
-    if (some > 0) GatherBudget(index.narrow(0, first, some), chunk, &batch);
+  pool->ParallelFor(pieces(), [&](int, int piece) {
+    const auto [first, count] = PieceRows(B, piece);
+    const std::int64_t some = PenaltyRows(count, piece % chunks);
+    if (some > 0) GatherBudget(index.narrow(0, first, some), piece, &batch);
   });
   return batch;
 }
@@ -84,14 +89,14 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
                                      const Pressure& pressure,
                                      bool penalised) {
   const std::int64_t B = batch.obs.size(0);
-  const auto [first, count] = Rows(B, chunk, chunks);
-  const double share = double(count) / double(B);
+  const auto [first, count] = PieceRows(B, chunk);
+  const double share = double(count) / double(B / own_groups * groups);
   ChunkResult result;
   if (count == 0) return result;
   const auto rows = [first = first, count = count](const Tensor& t) {
     return t.narrow(0, first, count);
   };
-  const std::int64_t some = penalised ? PenaltyRows(count, chunk) : 0;
+  const std::int64_t some = penalised ? PenaltyRows(count, chunk % chunks) : 0;
   PenaltyInput input;
   Tensor loss, value_loss;
   for (std::size_t k = 0; k < agents.size(); ++k) {
@@ -132,7 +137,7 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
   input.count = some;
   Tensor own_signs;
   if (signs.defined()) {
-    own_signs = signs.narrow(0, Rows(signs.size(0), chunk, chunks).first, some);
+    own_signs = signs.narrow(0, PieceRows(signs.size(0), chunk).first, some);
   }
   Penalise(batch,
            chunk,
@@ -197,35 +202,68 @@ void Trainer::Impl::Penalise(const MiniBatch& batch,
 std::int64_t Trainer::Impl::TotalPenalised(std::int64_t B) const {
   std::int64_t sum = 0;
   for (int chunk = 0; chunk < chunks; ++chunk)
-    sum += PenaltyRows(Rows(B, chunk, chunks).second, chunk);
-  return sum;
+    sum += PenaltyRows(Rows(B / own_groups, chunk, chunks).second, chunk);
+  return sum * groups;
+}
+
+Trainer::Impl::StepSums Trainer::Impl::SumOfStep(const std::vector<ChunkResult>& results) const {
+  // of each block, its pieces added in their order
+  std::vector<StepSums> blocks(own_groups);
+  for (int b = 0; b < own_groups; ++b) {
+    const auto add = [&](auto from, auto to) {
+      std::vector<Tensor>& total = blocks[b].*to;
+      for (int c = 0; c < chunks; ++c) {
+        const std::vector<Tensor>& list = results[b * chunks + c].*from;
+        if (list.empty()) continue;
+        if (total.empty()) {
+          total = list;
+          continue;
+        }
+        for (std::size_t k = 0; k < list.size(); ++k) total[k] = total[k] + list[k];
+      }
+    };
+    add(&ChunkResult::actor, &StepSums::actor);
+    add(&ChunkResult::critic, &StepSums::critic);
+    add(&ChunkResult::penalty, &StepSums::penalty);
+    add(&ChunkResult::kl, &StepSums::kl);
+  }
+  if (groups == 1) return blocks[0];
+  // one message a step: all that is added up, end to end
+  constexpr std::vector<Tensor> StepSums::*kMembers[] = {
+      &StepSums::actor, &StepSums::critic, &StepSums::penalty, &StepSums::kl};
+  std::vector<Tensor> rows;
+  for (const StepSums& block : blocks) {
+    std::vector<Tensor> flat;
+    for (const auto member : kMembers) {
+      for (const Tensor& t : block.*member) flat.push_back(t.reshape(-1));
+    }
+    rows.push_back(at::cat(flat));
+  }
+  const Tensor total = ranks->Sum(at::stack(rows));
+  StepSums sums = blocks[0];
+  std::int64_t at = 0;
+  for (const auto member : kMembers) {
+    for (Tensor& t : sums.*member) {
+      t = total.narrow(0, at, t.numel()).view(t.sizes());
+      at += t.numel();
+    }
+  }
+  return sums;
 }
 
 void Trainer::Impl::Step(const std::vector<ChunkResult>& results) {
   at::NoGradGuard no_tape;
-  const auto sum = [&](auto member, std::size_t k) {
-    Tensor total;
-    for (const ChunkResult& result : results) {
-      const std::vector<Tensor>& list = result.*member;
-      if (list.empty()) continue;
-      total = total.defined() ? total + list[k] : list[k];
-    }
-    return total;
-  };
+  const StepSums sums = SumOfStep(results);
   for (std::size_t k = 0; k < agents.size(); ++k) {
     Agent& agent = agents[k];
-    agent.rate.copy_(AdaptedRate(agent.rate,
-                                 sum(&ChunkResult::kl, k).to(at::kDouble),
-                                 kl_target,
-                                 config.min_rate,
-                                 config.max_rate));
-    Tensor actor = sum(&ChunkResult::actor, k);
+    agent.rate.copy_(AdaptedRate(
+        agent.rate, sums.kl[k].to(at::kDouble), kl_target, config.min_rate, config.max_rate));
+    Tensor actor = sums.actor[k];
     agent.task_norm.copy_(actor.norm());
     actor = actor * ClipFactor(agent.task_norm, config.gradient_clip);
-    const Tensor penalty = sum(&ChunkResult::penalty, k);
-    if (penalty.defined()) HoldPenalty(penalty, &agent);
+    if (!sums.penalty.empty()) HoldPenalty(sums.penalty[k], &agent);
     if (has_penalty) actor = actor + agent.penalty_gradient;
-    Tensor critic = sum(&ChunkResult::critic, k);
+    Tensor critic = sums.critic[k];
     critic = critic * ClipFactor(critic.norm(), config.gradient_clip);
     agent.actor_adam.Step(agent.actor.flat, actor, agent.rate);
     agent.critic_adam.Step(
@@ -241,8 +279,42 @@ void Trainer::Impl::HoldPenalty(const Tensor& gradient, Agent* agent) const {
                                 ClipFactor(agent->penalty_norm, config.penalty.gradient_clip));
 }
 
-Tensor Trainer::Impl::DrawSigns(std::int64_t rows) const {
-  return at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, options) * 2 - 1;
+Tensor Trainer::Impl::DrawSigns(std::int64_t rows) {
+  std::vector<Tensor> blocks;
+  for (const at::Generator& generator : generators) {
+    blocks.push_back(
+        at::randint(0, 2, {rows, config.penalty.probes, spec.num_actions()}, generator, options) *
+            2 -
+        1);
+  }
+  return own_groups == 1 ? blocks[0] : at::cat(blocks);
+}
+
+Tensor Trainer::Impl::NormaliseAll(const Tensor& advantage) const {
+  if (groups == 1) return Normalised(advantage);
+  std::vector<Tensor> moments;
+  for (int b = 0; b < own_groups; ++b) {
+    moments.push_back(BlockMoments(OfBlock(advantage, b, 1).contiguous()));
+  }
+  return Normalised(advantage,
+                    ranks->Gather(at::stack(moments)),
+                    advantage.size(0) * advantage.size(1) / own_groups);
+}
+
+std::vector<Tensor> Trainer::Impl::DrawOrder() {
+  const std::int64_t T = config.steps, N = spec.num_envs, n = N / own_groups;
+  const auto whole = options.dtype(at::kLong);
+  std::vector<Tensor> orders;
+  for (int b = 0; b < own_groups; ++b) {
+    Tensor order = at::randperm(T * n, generators[b], whole);
+    // sample t n + i of the block is sample t N + b n + i of the rollout
+    if (own_groups > 1) {
+      const Tensor t = order.div(n, "floor");
+      order = t * N + (order - t * n) + b * n;
+    }
+    orders.push_back(order);
+  }
+  return orders;
 }
 
 Trainer::Impl::UpdateResult Trainer::Impl::Update() {
@@ -250,13 +322,16 @@ Trainer::Impl::UpdateResult Trainer::Impl::Update() {
   const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
   Advantages advantages = EstimateAdvantages(
       reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
-  advantages.advantage = Normalised(advantages.advantage);
+  advantages.advantage = NormaliseAll(advantages.advantage);
   // one permutation for all epochs, as FALCON has it: mini-batches and budgets are gathered once
-  const Tensor order = at::randperm(samples, options.dtype(at::kLong));
-  const std::int64_t B = samples / config.mini_batches;
+  const std::vector<Tensor> orders = DrawOrder();
+  const std::int64_t B = samples / config.mini_batches, of_block = B / own_groups;
   std::vector<MiniBatch> batches;
   for (int m = 0; m < config.mini_batches; ++m) {
-    batches.push_back(Gather(order.narrow(0, m * B, B), advantages, PenalisesBatch(m)));
+    std::vector<Tensor> rows;
+    for (const Tensor& order : orders) rows.push_back(order.narrow(0, m * of_block, of_block));
+    batches.push_back(
+        Gather(own_groups == 1 ? rows[0] : at::cat(rows), advantages, PenalisesBatch(m)));
   }
   Pressure pressure;
   if (has_penalty) {
@@ -271,14 +346,14 @@ Trainer::Impl::UpdateResult Trainer::Impl::Update() {
     const bool penalised = Penalises(step);
     Tensor signs;
     if (penalised && needs_stiffness && config.penalty.probes > 0) {
-      signs = DrawSigns(config.penalty.samples == 0 ? B : config.penalty.samples);
+      signs = DrawSigns(config.penalty.samples == 0 ? of_block : PenaltySamples());
     }
     if (Records()) {
       result.last = Replay(batch, signs, pressure, penalised);
     } else {
-      result.last.assign(chunks, {});
-      pool->ParallelFor(chunks, [&](int, int chunk) {
-        result.last[chunk] = Gradients(batch, chunk, signs, pressure, penalised);
+      result.last.assign(pieces(), {});
+      pool->ParallelFor(pieces(), [&](int, int piece) {
+        result.last[piece] = Gradients(batch, piece, signs, pressure, penalised);
       });
       Step(result.last);
     }

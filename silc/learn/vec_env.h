@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,8 @@ struct StiffnessSpec {
 
 struct EnvSpec {
   int num_envs = 0;
+  int first_env = 0;   // number of robot 0 here among the robots of all processes …
+  int total_envs = 0;  // … and how many those are; 0: num_envs
   int obs_dim = 0;
   int critic_obs_dim = 0;
   std::vector<AgentSpec> agents;
@@ -40,6 +43,7 @@ struct EnvSpec {
   bool stiffness = false;  // StiffnessView is filled
   StiffnessSpec stiffness_spec;
 
+  int all_envs() const { return total_envs > 0 ? total_envs : num_envs; }
   int num_actions() const {
     int sum = 0;
     for (const AgentSpec& agent : agents) sum += agent.num_actions;
@@ -100,6 +104,9 @@ class VecEnv {
 
   /// All that the next step depends on, as bytes: a resumed run goes on as if never stopped.
   virtual std::string SaveState() const { return {}; }
+  /// The states of several processes' robots, in their order, as one process would have saved them.
+  virtual std::string JoinStates(std::span<const std::string> parts) const;
+  /// @param bytes of the robots of all processes: its own are taken
   virtual void LoadState(std::string_view /*bytes*/) {}
 };
 

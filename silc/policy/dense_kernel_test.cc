@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "silc/base/rng.h"
+#include "silc/policy/index.h"
 
 namespace silc {
 namespace {
-
-std::size_t U(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<float> Random(Rng* rng, int count) {
   std::vector<float> values(U(count));

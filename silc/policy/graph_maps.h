@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "silc/policy/graph.h"
+#include "silc/policy/index.h"
 
 namespace silc {
-
-inline std::size_t U(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 inline bool IsBinary(Op op) { return op <= Op::kMax; }
 inline bool IsUnary(Op op) { return op >= Op::kElu && op <= Op::kClip; }

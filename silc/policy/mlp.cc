@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "silc/base/check.h"
+#include "silc/policy/index.h"
 
 namespace silc {
 namespace {
-
-std::size_t U(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // ---------------------------------------------------------------------------------- recognising a
 // graph

@@ -5,12 +5,11 @@
 
 #include <memory>
 
+#include "silc/policy/index.h"
 #include "silc/policy/test_networks.h"
 
 namespace silc {
 namespace {
-
-std::size_t U(int i) { return static_cast<std::size_t>(i); }
 
 // ∂y/∂x of the engine, row-major, by unit columns.
 std::vector<float> EngineJacobian(MlpEngine* engine) {

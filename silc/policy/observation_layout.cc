@@ -9,11 +9,10 @@
 #include "silc/base/error.h"
 #include "silc/base/limits.h"
 #include "silc/base/nearest.h"
+#include "silc/policy/index.h"
 
 namespace silc {
 namespace {
-
-std::size_t U(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

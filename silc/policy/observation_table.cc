@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "silc/policy/index.h"
 #include "silc/policy/observation_layout.h"
 
 namespace silc {
 namespace {
-
-std::size_t U(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
 
 // [rad] per robot joint; joints that the layout does not name are asked for by nobody.
 std::vector<double> DefaultPose(const ObservationLayout& layout,

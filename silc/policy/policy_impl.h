@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "silc/policy/history.h"
+#include "silc/policy/index.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/observation_table.h"
 #include "silc/policy/policy.h"
 
 namespace silc {
-
-inline std::size_t U(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
 
 // The quantities a Jacobian is taken with respect to, in the order of PolicyJacobians.
 enum Quantity { kQ, kV, kA, kTau, kG, kW, kNumQuantities };

@@ -99,12 +99,12 @@ TEST(DiagonalGains, NothingThatFitsIsBetterInManyJoints) {
   std::mt19937 rng(6);
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 4; ++trial) {
-    constexpr int kJoints = 29;
+    constexpr int kMany = 29;
     std::vector<GainCeiling> ceilings;
     for (int k = 0; k < 6; ++k) {
-      ceilings.push_back(RandomCeiling(kJoints, k % 2 == 0 ? kJoints : kJoints - 6, &rng));
+      ceilings.push_back(RandomCeiling(kMany, k % 2 == 0 ? kMany : kMany - 6, &rng));
     }
-    const VectorXd limit = VectorXd::Constant(kJoints, 60);
+    const VectorXd limit = VectorXd::Constant(kMany, 60);
     const DiagonalGains found = SolveDiagonalGains(ceilings, limit);
     ASSERT_TRUE(found.ok) << found.why;
     ASSERT_TRUE(Fits(ceilings, limit, found.kp));
@@ -119,7 +119,7 @@ TEST(DiagonalGains, NothingThatFitsIsBetterInManyJoints) {
       EXPECT_LE(Objective(kp), Objective(found.kp) + found.gap) << size;
     }
     // pressed by budgets and limits together: stationarity of (G1)
-    for (int i = 0; i < kJoints; ++i) {
+    for (int i = 0; i < kMany; ++i) {
       EXPECT_LE(found.pressure[i], 1 + 1e-3);
       if (found.kp[i] >= 0.999 * limit[i]) continue;
       EXPECT_NEAR(found.pressure[i], 1, 1e-3) << i;

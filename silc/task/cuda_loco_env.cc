@@ -30,6 +30,8 @@ struct CudaLocoEnv::Impl {
       : setup(MakeLocoSetup(options)),
         stagger(options.stagger),
         num_envs(options.num_envs),
+        total_envs(options.total_envs > 0 ? options.total_envs : options.num_envs),
+        sum(options.sum),
         kinematics(NeededKinematics(options.samples)),
         batch(setup.compiled, options.num_envs, {.stream = use}),
         stream(static_cast<cudaStream_t>(batch.stream())) {
@@ -159,7 +161,7 @@ struct CudaLocoEnv::Impl {
       throw RunError(fmt::format(
           "task: an action for robot {} is not finite: the policy has diverged; go back to a "
           "checkpoint or lower the learning rate",
-          count[0]));
+          RobotId(setup.context, count[0])));
     }
     if (count[1] == 0) return;
     num_diverged += count[1];
@@ -173,7 +175,10 @@ struct CudaLocoEnv::Impl {
     });
     for (const DivergedNote& n : list) {
       if (diverged.size() >= kMaxDivergedKept) break;
-      DivergedRobot d{.seed = setup.context.seed, .env = n.env, .step = n.step, .fault = n.fault};
+      DivergedRobot d{.seed = setup.context.seed,
+                      .env = static_cast<int>(RobotId(setup.context, n.env)),
+                      .step = n.step,
+                      .fault = n.fault};
       d.qpos.assign(n.qpos, n.qpos + setup.context.robot.nq);
       d.qvel.assign(n.qvel, n.qvel + setup.context.robot.nv);
       d.action.assign(n.action, n.action + setup.context.robot.num_joints);
@@ -183,7 +188,8 @@ struct CudaLocoEnv::Impl {
 
   LocoSetup setup;
   bool stagger;
-  int num_envs;
+  int num_envs, total_envs;
+  SumOverAll sum;
   KinematicsLevel kinematics;
   mutable CudaBatch batch;
   cudaStream_t stream;
@@ -248,18 +254,41 @@ LocoStats CudaLocoEnv::TakeStats() {
   i.TakeNotes();  // waits
   i.terms.Clear(i.stream);
   i.tracking.Clear(i.stream);
-  return MakeStats(tracking, terms, robot().control_dt, progress.penalty_scale);
+  std::vector<double> sums = StatSums(tracking, terms, 1);
+  if (!i.sum) return MakeStats(sums, robot().control_dt, progress.penalty_scale);
+  const bool known = progress.mean_survival >= 0;
+  sums.insert(sums.end(),
+              {progress.penalty_scale, known ? progress.mean_survival : 0.0, known ? 1.0 : 0.0});
+  std::vector<double> all = i.sum(sums, 1);
+  const double* shared = &all[all.size() - 3];
+  const double processes = double(i.total_envs) / i.num_envs;
+  progress.penalty_scale = static_cast<float>(shared[0] / processes);
+  if (shared[2] > 0) progress.mean_survival = static_cast<float>(shared[1] / shared[2]);
+  i.SetProgress(progress);
+  all.resize(all.size() - 3);
+  return MakeStats(all, robot().control_dt, progress.penalty_scale);
 }
 
 std::string CudaLocoEnv::Save() const {
   return PackState(impl_->Download(), impl_->setup.context.seed, &impl_->batch);
 }
 
+std::string CudaLocoEnv::Join(std::span<const std::string> parts) const {
+  LocoMemory sizes;
+  sizes.Resize(impl_->num_envs, impl_->setup.context.observation);
+  return JoinStates(parts, sizes, &impl_->batch);
+}
+
 void CudaLocoEnv::Load(const std::string& bytes) {
   Impl& i = *impl_;
   LocoMemory m;
   m.Resize(i.num_envs, i.setup.context.observation);
-  UnpackState(bytes, i.setup.context.seed, &i.batch, &m);
+  UnpackState(bytes,
+              i.setup.context.seed,
+              static_cast<int>(i.setup.context.first_env),
+              i.total_envs,
+              &i.batch,
+              &m);
   i.states.Upload(m.states.data(), i.stream);
   i.obs.Upload(m.obs.data(), i.stream);
   i.critic_obs.Upload(m.critic_obs.data(), i.stream);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ class CudaLocoEnv {
   /// Copies what the last Reset() or Step() produced to a learner's arrays.
   void Deliver(const DeviceDelivery& to);
 
-  /// Means since the last call. Throws RunError when an action since then was not finite.
+  /// Means since the last call, over the robots of all processes. What follows the performance of
+  /// all robots follows those of this process within an iteration: here it is brought to the mean
+  /// of all. Throws RunError when an action since the last call was not finite.
   LocoStats TakeStats();
   const std::vector<DivergedRobot>& diverged() const;
   long num_diverged() const;
@@ -44,6 +47,7 @@ class CudaLocoEnv {
   /// The bytes of LocoEnv::Save(): a run may go on with another back end.
   std::string Save() const;
   void Load(const std::string& bytes);
+  std::string Join(std::span<const std::string> parts) const;
 
  private:
   struct Impl;

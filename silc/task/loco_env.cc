@@ -22,7 +22,10 @@ LocoEnv::LocoEnv(const LocoEnvOptions& options)
       pool_(std::make_shared<ThreadPool>(std::max(1, options.threads))),
       samples_(options.samples),
       stagger_(options.stagger),
-      num_envs_(options.num_envs) {
+      num_envs_(options.num_envs),
+      total_envs_(options.total_envs > 0 ? options.total_envs : options.num_envs),
+      groups_(options.groups),
+      sum_(options.sum) {
   if (options.backend == "batch") {
     batch_ = std::make_unique<CpuBatch>(
         setup_.compiled, num_envs_, CpuBatchOptions{.pool = pool_, .kernel = options.kernel});
@@ -118,7 +121,7 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
     throw RunError(fmt::format(
         "task: the action for robot {} at control step {} is not finite: the policy has diverged; "
         "go back to a checkpoint or lower the learning rate",
-        refused.load(),
+        RobotId(context, refused.load()),
         memory_.progress.step));
   }
   batch_->Advance(robot.substeps);
@@ -134,15 +137,17 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
     survival_[env] = EndStep(context, physics_, env, &memory_.states[env], &out);
   });
 
-  // what concerns all robots, in their order
-  double sum = 0;
-  int ended = 0;
+  // what concerns all robots, in their order: of each block the survival's sum, and how many ended
+  std::vector<double> of_groups(2 * groups_);
+  const std::size_t robots = static_cast<std::size_t>(num_envs_) / groups_;
   for (int env = 0; env < num_envs_; ++env) {
     if (flag_[env] & kDiverged) {
       ++num_diverged_;
       if (diverged_.size() < kMaxDivergedKept) {
-        DivergedRobot d{
-            .seed = context.seed, .env = env, .step = memory_.progress.step, .fault = 0};
+        DivergedRobot d{.seed = context.seed,
+                        .env = static_cast<int>(RobotId(context, env)),
+                        .step = memory_.progress.step,
+                        .fault = 0};
         for (const auto& [who, fault] : lost) {
           if (who == env) d.fault = fault;
         }
@@ -156,10 +161,13 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
       }
     }
     if (survival_[env] < 0) continue;
-    sum += survival_[env];
-    ++ended;
+    double* own = &of_groups[2 * (static_cast<std::size_t>(env) / robots)];
+    own[0] += survival_[env];
+    own[1] += 1;
   }
-  EndStepOfAll(context.config.curriculum, num_envs_, sum, ended, &memory_.progress);
+  const std::vector<double> all = SumParts(of_groups, groups_, sum_);
+  EndStepOfAll(
+      context.config.curriculum, total_envs_, all[0], static_cast<int>(all[1]), &memory_.progress);
   return view();
 }
 
@@ -171,8 +179,9 @@ void LocoEnv::SetCommand(const TaskCommand& command) {
 }
 
 LocoStats LocoEnv::TakeStats() {
-  const LocoStats stats = MakeStats(
-      memory_.tracking, memory_.terms, robot().control_dt, memory_.progress.penalty_scale);
+  const std::vector<double> sums =
+      SumParts(StatSums(memory_.tracking, memory_.terms, groups_), groups_, sum_);
+  const LocoStats stats = MakeStats(sums, robot().control_dt, memory_.progress.penalty_scale);
   std::fill(memory_.tracking.begin(), memory_.tracking.end(), 0.0f);
   std::fill(memory_.terms.begin(), memory_.terms.end(), 0.0f);
   return stats;
@@ -180,8 +189,17 @@ LocoStats LocoEnv::TakeStats() {
 
 std::string LocoEnv::Save() const { return PackState(memory_, setup_.context.seed, batch_.get()); }
 
+std::string LocoEnv::Join(std::span<const std::string> parts) const {
+  return JoinStates(parts, memory_, batch_.get());
+}
+
 void LocoEnv::Load(const std::string& bytes) {
-  UnpackState(bytes, setup_.context.seed, batch_.get(), &memory_);
+  UnpackState(bytes,
+              setup_.context.seed,
+              static_cast<int>(setup_.context.first_env),
+              total_envs_,
+              batch_.get(),
+              &memory_);
   batch_->UpdateKinematics(NeededKinematics(samples_));
   if (!samples_) return;
   for (int env = 0; env < num_envs_; ++env) {

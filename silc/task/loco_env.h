@@ -63,8 +63,11 @@ class LocoEnv {
   /// Everything that the next Step() depends on, as bytes: an env with the same options that loads
   /// them goes on as this one would.
   std::string Save() const;
-  /// Throws RunError when the bytes are not of an env like this one.
+  /// Throws RunError when the bytes are not of an env like this one, or of all robots where others
+  /// have the rest of them (JoinStates()).
   void Load(const std::string& bytes);
+  /// What one environment with all robots would save, from what each of several saved.
+  std::string Join(std::span<const std::string> parts) const;
 
  private:
   StepOutput OutputOf(int env);
@@ -76,7 +79,9 @@ class LocoEnv {
   std::unique_ptr<PhysicsBatch> batch_;
   PhysicsView physics_{};
   bool samples_, stagger_;
-  int num_envs_;
+  int num_envs_, total_envs_;
+  std::size_t groups_;
+  SumOverAll sum_;
 
   LocoMemory memory_;
   std::vector<float> reward_, jacobian_, survival_;

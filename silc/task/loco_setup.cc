@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "silc/base/check.h"
 #include "silc/base/error.h"
 
 namespace silc {
@@ -48,6 +49,18 @@ struct SavedHeader {
 };
 constexpr char kMagic[8] = {'s', 'i', 'l', 'c', 'e', 'n', 'v', '2'};
 
+// Bytes that a robot has in each section of a saved state, in the order of the sections.
+std::vector<std::size_t> RobotBytes(const LocoMemory& memory, const PhysicsBatch& batch) {
+  const std::size_t n = memory.states.size();
+  std::vector<std::size_t> list = {sizeof(EnvState)};
+  for (const auto* values : {&memory.obs, &memory.critic_obs, &memory.terms, &memory.tracking}) {
+    list.push_back(values->size() / n * sizeof(float));
+  }
+  list.push_back(sizeof(ContactMode));
+  for (const Field field : kSavedFields) list.push_back(batch.width(field) * sizeof(float));
+  return list;
+}
+
 }  // namespace
 
 LocoSetup MakeLocoSetup(LocoEnvOptions options) {
@@ -55,6 +68,7 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   if (options.num_envs < 1) {
     throw ConfigError(fmt::format("task: num_envs: {} is below 1", options.num_envs));
   }
+  SILC_CHECK(options.groups > 0 && options.num_envs % options.groups == 0);
   LocoSetup setup;
   setup.model =
       std::make_unique<RobotModel>(RobotModel::Load(options.robot, {.gains = options.gains}));
@@ -76,6 +90,7 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   context.reaches = setup.reaches.view();
   context.motions = setup.motions.view();
   context.seed = options.seed;
+  context.first_env = static_cast<std::uint32_t>(options.first_env);
   context.episode_steps = Steps(options.config.episode.length, context.robot.control_dt);
   context.resample_steps = Steps(options.config.commands.resample, context.robot.control_dt);
   context.physics_dt = static_cast<float>(setup.mujoco->opt.timestep);
@@ -89,7 +104,7 @@ void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
   const auto& c = setup.context.config.randomisation;
   const RobotSpec& spec = setup.model->spec();
   const std::string torso = TorsoBody(*setup.model);
-  Draw draw(setup.context.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kPayload);
+  Draw draw(setup.context.seed, RobotId(setup.context, env), 0, DrawPurpose::kPayload);
   const float torso_mass = draw.Uniform(c.torso_mass_min, c.torso_mass_max);
   float hand_mass[2], shift[3];
   for (float& mass : hand_mass) mass = draw.Uniform(c.hand_mass_min, c.hand_mass_max);
@@ -122,7 +137,7 @@ StartupDraw DrawStartup(const LocoSetup& setup, int env) {
       scaled.emplace_back(mj_id2name(&m, mjOBJ_BODY, m.dof_bodyid[robot.dof[pair[s]]]));
     }
   }
-  Draw draw(context.seed, static_cast<std::uint32_t>(env), 0, DrawPurpose::kStartup);
+  Draw draw(context.seed, RobotId(context, env), 0, DrawPurpose::kStartup);
   StartupDraw drawn;
   drawn.friction_scale = draw.Uniform(c.friction_min, c.friction_max) / context.robot.sole_friction;
   for (const BatchBody& body : setup.compiled.bodies) {
@@ -141,14 +156,38 @@ TaskProgress FirstProgress(const TaskConfig& config) {
   return {.step = 0, .penalty_scale = config.curriculum.penalty_start, .mean_survival = -1};
 }
 
-LocoStats MakeStats(std::span<const float> tracking,
-                    std::span<const float> terms,
-                    float control_dt,
-                    float penalty_scale) {
-  std::array<double, kNumTracking> t{};
+std::vector<double> SumParts(std::span<const double> parts,
+                             std::size_t groups,
+                             const SumOverAll& sum) {
+  if (sum) return sum(parts, groups);
+  const std::size_t n = parts.size() / groups;
+  std::vector<double> total(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(n));
+  for (std::size_t i = n; i < parts.size(); ++i) total[i % n] += parts[i];
+  return total;
+}
+
+std::vector<double> StatSums(std::span<const float> tracking,
+                             std::span<const float> terms,
+                             std::size_t groups) {
+  constexpr std::size_t kTracking = kNumTracking, kTerms = kNumRewards;
+  std::vector<double> sums(groups * (kTracking + kTerms));
+  const std::size_t robots = tracking.size() / kTracking / groups;  // of a block
+  for (std::size_t i = 0; i < tracking.size(); ++i) {
+    const std::size_t group = i / (robots * kTracking);
+    sums[group * (kTracking + kTerms) + i % kTracking] += tracking[i];
+  }
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const std::size_t group = i / (robots * kTerms);
+    sums[group * (kTracking + kTerms) + kTracking + i % kTerms] += terms[i];
+  }
+  return sums;
+}
+
+LocoStats MakeStats(std::span<const double> sums, float control_dt, float penalty_scale) {
+  SILC_CHECK(sums.size() == std::size_t(kNumTracking) + kNumRewards);
+  const std::span<const double> t = sums.first(kNumTracking);
   LocoStats stats;
-  for (std::size_t i = 0; i < tracking.size(); ++i) t[i % kNumTracking] += tracking[i];
-  for (std::size_t i = 0; i < terms.size(); ++i) stats.term[i % kNumRewards] += terms[i];
+  std::copy(sums.begin() + kNumTracking, sums.end(), stats.term.begin());
   const auto share = [](double value, double of) { return of > 0 ? value / of : 0.0; };
   stats.steps = t[kTrackSteps];
   stats.seconds = t[kTrackSteps] * control_dt;
@@ -203,36 +242,64 @@ std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch
   return out;
 }
 
+std::string JoinStates(std::span<const std::string> parts,
+                       const LocoMemory& memory,
+                       PhysicsBatch* batch) {
+  SavedHeader header = {};
+  std::vector<std::size_t> robots;  // of each part
+  std::uint32_t total = 0;
+  for (const std::string& part : parts) {
+    SILC_CHECK(part.size() >= sizeof(header));
+    std::memcpy(&header, part.data(), sizeof(header));
+    robots.push_back(header.num_envs);
+    total += header.num_envs;
+  }
+  std::memcpy(&header, parts[0].data(), sizeof(header));
+  header.num_envs = total;
+  std::string out;
+  Append(&out, &header, sizeof(header));
+  std::vector<std::size_t> at(parts.size(), sizeof(header));
+  for (const std::size_t bytes : RobotBytes(memory, *batch)) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      SILC_CHECK(at[i] + robots[i] * bytes <= parts[i].size());
+      Append(&out, parts[i].data() + at[i], robots[i] * bytes);
+      at[i] += robots[i] * bytes;
+    }
+  }
+  return out;
+}
+
 void UnpackState(const std::string& bytes,
                  std::uint64_t seed,
+                 int first,
+                 int total,
                  PhysicsBatch* batch,
                  LocoMemory* memory) {
   const int num_envs = batch->num_envs();
+  SILC_CHECK(first >= 0 && first + num_envs <= total);
   SavedHeader header = {};
   std::vector<float>* const arrays[] = {
       &memory->obs, &memory->critic_obs, &memory->terms, &memory->tracking};
-  std::size_t expected =
-      sizeof(header) + memory->states.size() * sizeof(EnvState) + memory->mode.size();
-  for (const std::vector<float>* values : arrays) expected += values->size() * sizeof(float);
-  for (const Field field : kSavedFields) {
-    expected += memory->states.size() * batch->width(field) * sizeof(float);
-  }
+  std::size_t expected = sizeof(header);
+  for (const std::size_t of_robot : RobotBytes(*memory, *batch)) expected += total * of_robot;
   if (bytes.size() >= sizeof(header)) std::memcpy(&header, bytes.data(), sizeof(header));
   if (bytes.size() != expected || std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
-      header.num_envs != static_cast<std::uint32_t>(num_envs) ||
+      header.num_envs != static_cast<std::uint32_t>(total) ||
       header.state_bytes != sizeof(EnvState) || header.seed != seed) {
     throw RunError(fmt::format(
         "task: {} bytes of saved state are not of {} robots with seed {} ({} bytes expected)",
         bytes.size(),
-        num_envs,
+        total,
         seed,
         expected));
   }
   memory->progress = header.progress;
   const char* at = bytes.data() + sizeof(header);
+  // robots of other processes stand before and behind those of this one
   const auto take = [&](void* to, std::size_t size) {
-    std::memcpy(to, at, size);
-    at += size;
+    const std::size_t of_robot = size / num_envs;
+    std::memcpy(to, at + first * of_robot, size);
+    at += total * of_robot;
   };
   take(memory->states.data(), memory->states.size() * sizeof(EnvState));
   for (std::vector<float>* values : arrays) take(values->data(), values->size() * sizeof(float));

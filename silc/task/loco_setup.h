@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,16 @@
 
 namespace silc {
 
+/// Adds up what blocks of robots contribute, over all processes that train together and in the
+/// order of the blocks' numbers: the result has the same bits however the blocks are shared out.
+/// @param parts (groups, n) of the blocks here   @return (n)
+using SumOverAll =
+    std::function<std::vector<double>(std::span<const double> parts, std::size_t groups)>;
+/// `sum`, or where it is null the blocks here alone.
+std::vector<double> SumParts(std::span<const double> parts,
+                             std::size_t groups,
+                             const SumOverAll& sum);
+
 struct LocoEnvOptions {
   TaskConfig config;
   std::optional<ObservationLayout> layout;  // none: layouts/g1_loco.yaml
@@ -32,6 +43,12 @@ struct LocoEnvOptions {
   bool stagger =
       true;  // first episodes begin at random ages, so that time-outs do not come at once
   MotionLibrary motions;  // empty: generated reaches
+  // Where several processes train together, each has robots of its own. Robot i here is robot
+  // first_env + i of total_envs, and draws what it would draw in one process with all of them.
+  int first_env = 0;
+  int total_envs = 0;  // 0: num_envs
+  int groups = 1;      // blocks of robots here of which sums are taken apart; divides num_envs
+  SumOverAll sum;      // null: this process is alone
 };
 
 /// What a control step reads of the physics' kinematics: Jacobians of a stance for samples alone.
@@ -82,11 +99,13 @@ struct LocoStats {
   double height_scale = 0;
   std::array<double, kNumRewards> term{};  // mean contribution per step
 };
+/// Sums of each block of robots. @return (groups, kNumTracking + kNumRewards)
 /// @param tracking (num_envs, kNumTracking), @param terms (num_envs, kNumRewards)
-LocoStats MakeStats(std::span<const float> tracking,
-                    std::span<const float> terms,
-                    float control_dt,
-                    float penalty_scale);
+std::vector<double> StatSums(std::span<const float> tracking,
+                             std::span<const float> terms,
+                             std::size_t groups);
+/// @param sums (kNumTracking + kNumRewards)
+LocoStats MakeStats(std::span<const double> sums, float control_dt, float penalty_scale);
 
 /// A robot the physics lost, with what replays it: the state before the step and the action.
 struct DivergedRobot {
@@ -111,9 +130,17 @@ struct LocoMemory {
 /// As bytes, with the fields: an environment with the same options goes on from them as this one
 /// would, on any back end.
 std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch* batch);
+/// States of robots that follow each other, from several processes, as one process with all of them
+/// would have saved them. @param memory, batch of an environment like those that saved
+std::string JoinStates(std::span<const std::string> parts,
+                       const LocoMemory& memory,
+                       PhysicsBatch* batch);
+/// Takes robots [first, first + num_envs) out of the state of `total`.
 /// @param memory sized for this environment. Throws RunError when the bytes are not of one like it.
 void UnpackState(const std::string& bytes,
                  std::uint64_t seed,
+                 int first,
+                 int total,
                  PhysicsBatch* batch,
                  LocoMemory* memory);
 

@@ -40,10 +40,16 @@ struct TaskContext {
   MotionTable motions;
   TaskProgress* progress;
   std::uint64_t seed;
-  int episode_steps;  // time-out
+  std::uint32_t first_env;  // number of robot 0 here among those of all processes
+  int episode_steps;        // time-out
   int resample_steps;
   float physics_dt;  // [s]
 };
+
+/// What a robot's draws are keyed by: its number among the robots of all processes.
+SILC_HD std::uint32_t RobotId(const TaskContext& t, int env) {
+  return t.first_env + static_cast<std::uint32_t>(env);
+}
 
 /// What is remembered of a robot between control steps, besides its physics and its observations.
 struct EnvState {
@@ -319,7 +325,7 @@ SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, 
     for (int k = 0; k < 3; ++k) s->push[k] = 0;
   }
   if (s->push_wait > 0) return;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kPush);
   const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
   const float angle = draw.Uniform(0, 6.283185307179586f);
   s->push[0] = size * cosf(angle);
@@ -341,7 +347,7 @@ SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, 
 SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, const EnvState& s) {
   const TaskConfig::Push& c = t.config.push;
   if (!(c.kick_velocity > 0 || c.kick_turn > 0)) return;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kKick);
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kKick);
   if (!draw.Chance(t.robot.control_dt / c.kick_interval)) return;
   const float size = c.kick_velocity * s.force_scale * draw.Uniform();
   const float angle = draw.Uniform(0, 6.283185307179586f);
@@ -366,7 +372,7 @@ SILC_HD void ClearEnv(
     const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  const auto id = static_cast<std::uint32_t>(env);
+  const auto id = RobotId(t, env);
   const auto stream = [&](DrawPurpose purpose) {
     return Draw(t.seed, id, t.progress->step, purpose);
   };
@@ -419,7 +425,7 @@ SILC_HD void PlaceEnv(
     const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kReset);
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kReset);
   if (crew.Does(0)) {
     view.qpos(env, robot.base_qpos + 2) = c.episode.start_height;
     view.qpos(env, robot.base_qpos + 3) = 1;
@@ -437,7 +443,7 @@ SILC_HD void PlaceEnv(
     view.qpos(env, robot.qpos[j]) = q;
     const int u = robot.actuator[j];
     view.target(env, u) = view.previous_target(env, u) = q;
-    const float strength = MotorStrength(t, static_cast<std::uint32_t>(env), j);
+    const float strength = MotorStrength(t, RobotId(t, env), j);
     view.kp(env, u) =
         robot.kp[j] * draw.Uniform(c.randomisation.gain_min, c.randomisation.gain_max) * strength;
     view.kd(env, u) =
@@ -520,8 +526,8 @@ SILC_HD void ObserveValues(const TaskContext& t,
                            Crew crew,
                            StepOutput* out,
                            const Scratch& scratch) {
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kNoise);
-  const BiasKey bias = {t.seed, static_cast<std::uint32_t>(env), EpisodeOf(t, s)};
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kNoise);
+  const BiasKey bias = {t.seed, RobotId(t, env), EpisodeOf(t, s)};
   ObserveFrame(
       observation, scratch.values, s.fresh, bias, draw, out->actor_obs, out->critic_obs, crew);
 }
@@ -547,7 +553,7 @@ SILC_HD void StartScales(const TaskContext& t, Crew crew, EnvState* s, Scratch* 
 template <class Crew>
 SILC_HD void StaggerEnv(const TaskContext& t, int env, bool stagger, Crew crew, EnvState* s) {
   if (!stagger || !crew.Does(2)) return;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kPush);
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kPush);
   s->k = s->start_k = draw.Index(t.episode_steps);
 }
 
@@ -566,7 +572,7 @@ SILC_HD void LoadHand(
     const TaskContext& t, const PhysicsView& view, int env, int h, float yaw, EnvState* s) {
   const TaskRobot& robot = t.robot;
   const int frame = kFrameLeftHand + h;
-  Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kForceNoise);
+  Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kForceNoise);
   draw.Seek(3 * h);
   const auto jacobian = [&](int axis, int joint) {
     const int dof = robot.dof[robot.arm[h][joint]];
@@ -761,7 +767,7 @@ SILC_HD void MoveOn(const TaskContext& t,
   }
   if (scratch->lost) return;
   if (crew.Does(1)) {
-    Draw draw(t.seed, static_cast<std::uint32_t>(env), t.progress->step, DrawPurpose::kArm);
+    Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kArm);
     AdvanceArms(c.arms, t.reaches, t.motions, t.robot.control_dt, draw, &s->arms);
     for (int j = 0; j < t.robot.num_upper(); ++j) scratch->reward.arm_ref[j] = s->arms.ref[j];
   }
@@ -820,7 +826,7 @@ SILC_HD void UpdateCurriculum(const TaskConfig::Curriculum& c, float survival, E
 /// The command for the next step of an episode that goes on.
 SILC_HD void NextCommand(const TaskContext& t, int env, float yaw, EnvState* s) {
   const TaskConfig& c = t.config;
-  const auto id = static_cast<std::uint32_t>(env);
+  const auto id = RobotId(t, env);
   if (s->k % t.resample_steps == 0) {
     const float walked = s->command.walk;
     Draw command_draw(t.seed, id, t.progress->step, DrawPurpose::kCommand);

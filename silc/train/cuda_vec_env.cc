@@ -37,6 +37,8 @@ CudaVecEnv::CudaVecEnv(LocoVecEnvOptions options)
       score_(std::numeric_limits<double>::quiet_NaN()) {
   spec_ = MakeLocoSpec(env_.robot_model(), env_.layout(), options.budget, env_.num_envs());
   spec_.on_gpu = true;
+  spec_.first_env = options.env.first_env;
+  spec_.total_envs = options.env.total_envs;
 }
 
 void CudaVecEnv::Reset(const ObservationView& first) {

@@ -73,6 +73,8 @@ double LocoScore(const LocoStats& stats, const TaskConfig& config) {
 LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
     : env_(options.env), diverged_log_(std::move(options.diverged_log)), score_(kNone) {
   spec_ = MakeLocoSpec(env_.robot_model(), env_.layout(), options.budget, env_.num_envs());
+  spec_.first_env = options.env.first_env;
+  spec_.total_envs = options.env.total_envs;
 }
 
 void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {

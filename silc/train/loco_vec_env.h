@@ -43,6 +43,9 @@ class LocoVecEnv : public VecEnv {
   std::vector<std::pair<std::string, double>> TakeMetrics() override;
   double TaskScore() const override { return score_; }
   std::string SaveState() const override { return env_.Save(); }
+  std::string JoinStates(std::span<const std::string> parts) const override {
+    return env_.Join(parts);
+  }
   void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
   std::shared_ptr<ThreadPool> pool() const override { return env_.pool(); }
 

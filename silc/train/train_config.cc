@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxEnvs = 1 << 20;
+constexpr int kMaxAllEnvs = 1 << 30;  // of all processes
 
 std::string Underscored(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
@@ -260,6 +261,13 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
     config.budget = budget.spec;
   }
   if (request.envs) config.envs = *request.envs;
+  if (!run || request.envs) {
+    if (config.envs > kMaxAllEnvs / request.processes) {
+      throw ConfigError(fmt::format(
+          "--envs {}: for each of {} processes are too many", config.envs, request.processes));
+    }
+    config.envs *= request.processes;
+  }
   if (request.seed) config.learn.seed = *request.seed;
   if (request.threads) config.learn.threads = *request.threads;
   if (request.iterations) config.learn.iterations = *request.iterations;
@@ -391,7 +399,7 @@ TrainConfig ReadTrainConfig(const std::string& path) {
   if (root.Has("gains")) {
     config.gains = ParseOneGainSet(ReadRobotSpec(FindRobotFile(config.robot)), root["gains"]);
   }
-  config.envs = root["envs"].AsIntIn(1, kMaxEnvs);
+  config.envs = root["envs"].AsIntIn(1, kMaxAllEnvs);
   config.mode = root["mode"].AsString();
   if (root.Has("mode_from")) {
     config.mode_from = root["mode_from"].AsChoice({"default", "preset", "--mode"});

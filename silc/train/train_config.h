@@ -32,10 +32,10 @@ struct InputFile {
 struct TrainConfig {
   std::string task;  // name or path of the task file
   std::string robot = kDefaultRobot;
-  std::optional<GainSet> gains;   // the task names, with their numbers; none: the robot's default
-  std::string backend = "batch";  // batch, mujoco, cuda
-  int envs = 4096;
-  std::string mode = kDefaultMode;    // name of the budget
+  std::optional<GainSet> gains;     // the task names, with their numbers; none: the robot's default
+  std::string backend = "batch";    // batch, mujoco, cuda
+  int envs = 4096;                  // robots, of all processes together
+  std::string mode = kDefaultMode;  // name of the budget
   std::string mode_from = "default";  // who chose it: default, preset, --mode
   BudgetSpec budget;
   std::vector<InputFile> motions;  // arm references; none: generated
@@ -53,6 +53,8 @@ struct TrainRequest {
   std::optional<std::string> mode;    // budget by name or file
   std::optional<std::string> backend;
   std::optional<int> envs;
+  int processes = 1;  // that train together; envs, and a preset's, are those of each. A run's that
+                      // is made again are of all
   std::optional<std::uint64_t> seed;
   std::optional<int> threads;
   std::optional<int> iterations;

@@ -6,12 +6,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "silc/base/crc32c.h"
@@ -183,66 +185,165 @@ void ExportPolicy(const std::string& path,
             metadata);
 }
 
-TrainOutcome RunTraining(const TrainRunOptions& options) {
-  const std::string& folder = options.folder;
-  const TrainConfig& config = options.config;
-  // before anything is written: settings and environment must fit together
-  LocoVecEnvOptions env_options = EnvOptionsOf(config);
-  env_options.diverged_log = folder + "/diverged.jsonl";
-  const std::unique_ptr<VecEnv> env = MakeLocoVecEnv(std::move(env_options));
-  Trainer trainer(config.learn, env.get());
-  const bool warm = config.init && !options.resume;
-  if (warm) {
-    const std::string& path = config.init->path;
-    config.init->Check("Name another run or checkpoint with --init.");
-    trainer.Init(ReadCheckpoint(path, path), path);
+namespace {
+
+// Blocks of robots (learn.groups), 0: one process that is one block. A run that goes on keeps its
+// blocks where the processes can share them out, and has one for each process where not.
+int GroupsOf(const TrainConfig& config, int processes, bool resume) {
+  const int asked = config.learn.groups;
+  if (config.learn.device == "cuda" && (asked == 0 || resume)) return processes > 1 ? processes : 0;
+  const bool fits = asked > 0 && asked % processes == 0;
+  if (fits || (asked > 0 && !resume)) return asked;
+  return processes > 1 ? processes : 0;
+}
+
+// The robots of this process among those of all.
+void TakeShare(const std::shared_ptr<Ranks>& ranks, int groups, LocoEnvOptions* env) {
+  const int processes = ranks->size(), total = env->num_envs;
+  if (total % processes != 0) {
+    throw ConfigError(
+        fmt::format("{} robots cannot be shared out evenly among {} processes\n"
+                    "  Start as many as divide the number of robots.",
+                    total,
+                    processes));
+  }
+  env->num_envs = total / processes;
+  env->first_env = ranks->rank() * env->num_envs;
+  env->total_envs = total;
+  env->groups = std::max(1, groups / processes);
+  // a number that does not fit is the trainer's to refuse
+  if (env->num_envs % env->groups != 0) env->groups = 1;
+  if (processes == 1) return;
+  const bool gpu = env->backend == "cuda";
+  env->sum = [ranks, gpu](std::span<const double> parts, std::size_t blocks) {
+    return SumOnHost(ranks.get(), parts, blocks, gpu);
+  };
+}
+
+// What rank 0 does with the folder, and the training that all ranks do.
+class Run {
+ public:
+  Run(const TrainRunOptions& options, const std::shared_ptr<Ranks>& ranks)
+      : options_(options), config_(options.config), ranks_(ranks), first_(ranks->rank() == 0) {
+    config_.learn.groups = GroupsOf(config_, ranks->size(), options.resume);
+    // before anything is written: settings and environment must fit together
+    LocoVecEnvOptions env = EnvOptionsOf(config_);
+    if (first_) env.diverged_log = options.folder + "/diverged.jsonl";
+    // processes that share a machine share its cores
+    if (config_.learn.threads == 0) {
+      env.env.threads = std::max(1, env.env.threads / ranks->local_size());
+    }
+    TakeShare(ranks, config_.learn.groups, &env.env);
+    env_ = MakeLocoVecEnv(std::move(env));
+    trainer_ = std::make_unique<Trainer>(config_.learn, env_.get(), ranks);
   }
 
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw RunError(folder + ": cannot be made: " + error.message());
-  const FolderLock lock(folder);
-  const bool known = fs::exists(folder + "/config.yaml");
-  if (known && !options.resume) {
-    throw ConfigError(folder + ": holds a run already; silc train --resume " + folder +
-                      " goes on with it");
+  TrainOutcome Train() {
+    const std::string& folder = options_.folder;
+    const bool warm = config_.init && !options_.resume;
+    if (warm) {
+      const std::string& path = config_.init->path;
+      config_.init->Check("Name another run or checkpoint with --init.");
+      trainer_->Init(ReadCheckpoint(path, path), path);
+    }
+    std::unique_ptr<FolderLock> lock;
+    bool known = false;
+    if (first_) {
+      std::error_code error;
+      fs::create_directories(folder, error);
+      if (error) throw RunError(folder + ": cannot be made: " + error.message());
+      lock = std::make_unique<FolderLock>(folder);
+      known = fs::exists(folder + "/config.yaml");
+      if (known && !options_.resume) {
+        throw ConfigError(folder + ": holds a run already; silc train --resume " + folder +
+                          " goes on with it");
+      }
+    }
+    known = !ranks_->Broadcast(known ? "known" : "").empty();
+    if (known) {
+      GoOn();
+    } else {
+      Begin(warm);
+    }
+    std::unique_ptr<TrainLog> log;
+    if (first_) {
+      log = std::make_unique<TrainLog>(folder, options_.out, /*line_every_s=*/1, options_.stop);
+    }
+    const bool done = trainer_->Run(folder, log.get(), options_.stop, [this] { WritePolicy(); });
+    return {trainer_->iteration(), done};
   }
-  const auto say = [&](const std::string& text) {
-    if (options.out != nullptr) fmt::print(options.out, "{}\n", text);
-  };
-  const auto write_policy = [&] {
-    ExportPolicy(folder + "/policy.onnx", trainer.Policy(), config, trainer.iteration());
-  };
-  if (!known) {
+
+ private:
+  void Say(const std::string& text) const {
+    if (first_ && options_.out != nullptr) fmt::print(options_.out, "{}\n", text);
+  }
+  void WritePolicy() const {
+    ExportPolicy(
+        options_.folder + "/policy.onnx", trainer_->Policy(), config_, trainer_->iteration());
+  }
+
+  void Begin(bool warm) {
+    const std::string& folder = options_.folder;
     // before config.yaml, which makes the folder a run: it then goes on without the other's files
     if (warm) {
-      CheckpointFolder(folder + "/checkpoints", config.learn.keep_checkpoints)
-          .Save(0, trainer.Save());
+      const Blobs start = trainer_->Save();
+      if (first_) {
+        CheckpointFolder(folder + "/checkpoints", config_.learn.keep_checkpoints).Save(0, start);
+      }
     }
-    const std::string note = BudgetNote(config);
-    RememberConfig(folder, ToYaml(config));
-    WriteRunFolder(
-        folder, ToYaml(config), config.learn.seed, note.empty() ? "" : "note: |\n  " + note + "\n");
-    if (warm) say(fmt::format("{}: starts with the networks of {}", folder, config.init->path));
-  } else {
+    if (!first_) return;
+    const std::string note = BudgetNote(config_);
+    RememberConfig(folder, ToYaml(config_));
+    WriteRunFolder(folder,
+                   ToYaml(config_),
+                   config_.learn.seed,
+                   note.empty() ? "" : "note: |\n  " + note + "\n");
+    if (warm) Say(fmt::format("{}: starts with the networks of {}", folder, config_.init->path));
+  }
+
+  void GoOn() {
+    const std::string& folder = options_.folder;
+    const auto say = [this](const std::string& text) { Say(text); };
+    if (!first_) {
+      trainer_->Resume(folder, say);
+      return;
+    }
     // nothing in the folder changes before the newest checkpoint has been looked at
     RequireOwnConfig(folder);
-    const CheckpointFolder checkpoints(folder + "/checkpoints", config.learn.keep_checkpoints);
+    const CheckpointFolder checkpoints(folder + "/checkpoints", config_.learn.keep_checkpoints);
     const int newest = checkpoints.NewestIteration();
-    const bool resumed = trainer.Resume(folder, say);
-    if (!resumed) RequireFreshRun(folder, config, checkpoints);
-    say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer.iteration())
+    const bool resumed = trainer_->Resume(folder, say);
+    if (!resumed) RequireFreshRun(folder, config_, checkpoints);
+    Say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer_->iteration())
                 : folder + ": no checkpoint yet; starts at the beginning");
-    RememberConfig(folder, ToYaml(config));
-    WriteFileAtomically(folder + "/config.yaml", ToYaml(config));
+    RememberConfig(folder, ToYaml(config_));
+    WriteFileAtomically(folder + "/config.yaml", ToYaml(config_));
     RemoveLeftovers(folder);
-    TrimMetrics(folder, trainer.iteration(), newest);
+    TrimMetrics(folder, trainer_->iteration(), newest);
     // a process killed between a checkpoint and its policy left an older one
-    if (resumed) write_policy();
+    if (resumed) WritePolicy();
   }
-  TrainLog log(folder, options.out, /*line_every_s=*/1, options.stop);
-  const bool done = trainer.Run(folder, &log, options.stop, write_policy);
-  return {trainer.iteration(), done};
+
+  const TrainRunOptions& options_;
+  TrainConfig config_;
+  std::shared_ptr<Ranks> ranks_;
+  bool first_;
+  std::unique_ptr<VecEnv> env_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+}  // namespace
+
+TrainOutcome RunTraining(const TrainRunOptions& options) {
+  const std::shared_ptr<Ranks> ranks = options.ranks ? options.ranks : OneRank();
+  try {
+    const TrainOutcome outcome = Run(options, ranks).Train();
+    ranks->Leave();
+    return outcome;
+  } catch (const std::exception& error) {
+    ranks->Fail(error.what());
+    throw;
+  }
 }
 
 nlohmann::json LastMetrics(const std::string& folder) {

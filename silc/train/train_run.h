@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "silc/learn/ranks.h"
 #include "silc/policy/mlp.h"
 #include "silc/train/train_config.h"
 
@@ -26,6 +28,9 @@ struct TrainRunOptions {
   bool resume = false;                      // go on from the newest whole checkpoint
   std::FILE* out = nullptr;                 // what the user watches
   const std::atomic<bool>* stop = nullptr;  // ends after the iteration at work, with a checkpoint
+  // Processes that train together, each config.envs / size of the robots; null: this one alone.
+  // Rank 0 alone reads and writes the folder.
+  std::shared_ptr<Ranks> ranks;
 };
 
 struct TrainOutcome {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "silc/base/error.h"
+#include "silc/policy/index.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc_onnx_schema.pb.h"
 
@@ -25,8 +26,6 @@ inline constexpr int kMaxOpset = 21;
 // Shapes and indices are short; a chain of Concat could double them without end.
 inline constexpr std::size_t kMaxInts = std::size_t{1} << 16;
 inline constexpr std::size_t kMaxTotalInts = std::size_t{1} << 22;
-
-inline std::size_t U(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// A tensor of integers: a shape, an axis, indices. Known when the file is read, or not supported.
 struct IntTensor {
