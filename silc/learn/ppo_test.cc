@@ -8,7 +8,7 @@
 namespace silc {
 namespace {
 
-Tensor T(std::vector<double> values) { return at::tensor(values, at::kDouble); }
+Tensor T(const std::vector<double>& values) { return at::tensor(values, at::kDouble); }
 
 // (P1): one action 2σ away, one at the mean: −2 − ln 0.5 − 0 − ln 2 − ln 2π = −2 − ln 2π
 TEST(LogProb, IsTheGaussianDensity) {

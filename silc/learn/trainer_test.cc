@@ -90,9 +90,15 @@ TEST(Trainer, SilcKeepsTheBudgetThatTheTaskWouldBreak) {
   config.penalty.lambda = 20;  // at σ = 1.05 the square of the excess alone is nothing
   for (const int every : {1, 4}) {
     config.penalty.every = every;
-    SpringEnv again(128);
-    Trainer silc(config, &again);
-    const double bounded = Train(&silc, 60, "stiffness/violating");
+    // a gradient that is held for four steps leaves more to chance: single seeds end at 0.02 to 0.3
+    const std::vector<int> seeds = every == 1 ? std::vector<int>{1} : std::vector<int>{1, 2, 3};
+    double bounded = 0;
+    for (const int seed : seeds) {
+      config.seed = seed;
+      SpringEnv again(128);
+      Trainer silc(config, &again);
+      bounded += Train(&silc, 60, "stiffness/violating") / double(seeds.size());
+    }
     RecordProperty(fmt::format("violating_silc_every_{}", every), std::to_string(bounded));
     // the pull of the task and of a soft penalty balance a little outside the budget
     EXPECT_LT(bounded, 0.2) << "every " << every;
