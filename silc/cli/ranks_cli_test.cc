@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr char kSettings[] =
+constexpr char kRankSettings[] =
     " learn.steps=8 learn.mini_batches=2 learn.epochs=2 learn.actor_hidden=[8]"
     " learn.critic_hidden=[8] learn.checkpoint_every=2 learn.keep_checkpoints=3 learn.cool_down=0"
     " --threads 1";
@@ -68,7 +68,7 @@ class CliRanks : public ::testing::Test {
   // `envs` of each process
   std::string Command(const std::string& run, int envs, int iterations) const {
     return "train g1-stand --preset quick --envs " + std::to_string(envs) + " --out " + Path(run) +
-           kSettings + " learn.iterations=" + std::to_string(iterations);
+           kRankSettings + " learn.iterations=" + std::to_string(iterations);
   }
   std::string Resume(const std::string& run, int iterations) const {
     return "train --resume " + Path(run) + " --iterations " + std::to_string(iterations);

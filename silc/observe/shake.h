@@ -29,7 +29,8 @@ struct ShakeLevel {
   Eigen::Matrix3d plus, minus;
   std::array<std::array<LoopStatus, 2>, 3> end;  // [axis][+, −]
   std::array<bool, 3> stepped{};                 // [axis] a contact changed under one of the two
-  Eigen::Vector3d sway;  // [m] along the axis of push: the larger movement of both windows
+  Eigen::Vector3d sway =
+      Eigen::Vector3d::Zero();  // [m] along the axis of push: the larger movement of both windows
 
   /// δx per N from the difference of both signs, which drops the even part of the response. [m/N]
   Eigen::Matrix3d Compliance() const { return (plus - minus) / (2 * force); }
