@@ -84,7 +84,8 @@ TEST(DiagonalGains, IsTheBestOfAGrid) {
       VectorXd kp(n);
       long rest = p;
       for (int i = 0; i < n; ++i, rest /= kSteps) {
-        kp[i] = found.kp[i] * std::pow(step, static_cast<double>(rest % kSteps - kSteps / 2));
+        const long steps = rest % kSteps - kSteps / 2;
+        kp[i] = found.kp[i] * std::pow(step, static_cast<double>(steps));
       }
       if (Fits(ceilings, limit, kp)) best = std::max(best, Objective(kp));
     }
