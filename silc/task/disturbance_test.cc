@@ -113,6 +113,27 @@ TEST(Disturbance, KicksMoveTheVelocityAtTheirRateAndNoFurtherThanTheCurriculumAl
   EXPECT_GT(fastest, 0.19);
 }
 
+TEST(Disturbance, AStandingRobotMayStepForAsLongAsARecoveryTakes) {
+  TaskConfig config = Quiet();
+  config.push = {.force = 600, .interval_min = 1, .interval_max = 1, .recovery = 0.5f};
+  Still still(config);
+  const float dt = still.setup.context.robot.control_dt;
+  float since = -1;  // [s] since the last push; none yet
+  int pushes = 0, unsettled = 0;
+  for (int t = 0; t < 500; ++t) {
+    still.view.wrench_steps(0, kPushBase) = 0;
+    still.Begin(0);
+    const bool pushed = still.view.wrench_steps(0, kPushBase) > 0;
+    pushes += pushed ? 1 : 0;
+    since = pushed ? 0 : since < 0 ? since : since + dt;
+    const float left = still.states[0].unsettled;
+    EXPECT_NEAR(left, since < 0 ? 0 : std::max(0.0f, 0.5f - since), 1e-4f) << t;
+    unsettled += left > 0.5f * dt ? 1 : 0;
+  }
+  EXPECT_GT(pushes, 5);
+  EXPECT_NEAR(unsettled, pushes * 25, 25);
+}
+
 TEST(Disturbance, StrengthScalesKpAndKdOfAMotorTogether) {
   TaskConfig config;
   config.randomisation.gain_min = config.randomisation.gain_max = 1;

@@ -27,6 +27,7 @@ struct RewardInput {
   // command
   float vx_cmd, vy_cmd, yaw_rate_cmd;  // [m/s, rad/s]
   float walk;                          // 1 walk, 0 stand
+  float still;                         // 1 stand and keep the feet where they are
   float waist_cmd[3];                  // [rad] yaw, roll, pitch
   float height_cmd;                    // [m]
   // base B (pelvis) and torso T
@@ -87,8 +88,8 @@ SILC_HD int FeetDown(const RewardInput& r) {
 SILC_HD float CommandSpeed(const RewardInput& r) { return sqrtf(Sq(r.vx_cmd) + Sq(r.vy_cmd)); }
 
 // ---------------------------------------------------------------- FALCON's, lower agent
-// W = walk, S = 1 − W; v, ω in the pelvis frame unless said otherwise; sums over the agent's
-// joints.
+// W = walk, S = 1 − W, S' = S but 0 while the robot recovers from a push (push.recovery); v, ω in
+// the pelvis frame unless said otherwise; sums over the agent's joints.
 
 /// exp(−(vx_cmd − vx)²/0.25)
 SILC_HD float TrackingLinVelX(const TaskRobot&, const RewardInput& r) {
@@ -235,35 +236,35 @@ SILC_HD float PenaltyHipPos(const TaskRobot& robot, const RewardInput& r) {
   }
   return sum * (r.walk + Stand(r) * r.height_cmd);
 }
-/// S Σ q̇²
+/// S' Σ q̇²
 SILC_HD float PenaltyStanceDof(const TaskRobot& robot, const RewardInput& r) {
-  return Stand(r) * SumSq(r.qd, 0, robot.num_lower);
+  return r.still * SumSq(r.qd, 0, robot.num_lower);
 }
-/// |x of p_L − p_R in the pelvis frame| (1 − W [vx_cmd ≠ 0]): feet beside each other
+/// |x of p_L − p_R in the pelvis frame| (S' + W [vx_cmd = 0]): feet beside each other
 SILC_HD float PenaltyStanceTapFeet(const TaskRobot&, const RewardInput& r) {
   float d[3];
   for (int k = 0; k < 3; ++k) d[k] = r.foot[0].p_WF[k] - r.foot[1].p_WF[k];
-  return fabsf(InBase(r, d, 0)) * (1.0f - r.walk * (r.vx_cmd != 0 ? 1.0f : 0.0f));
+  return fabsf(InBase(r, d, 0)) * (r.still + (r.vx_cmd != 0 ? 0.0f : r.walk));
 }
-/// S |y of the pelvis over the feet's midpoint, in the pelvis frame|
+/// S' |y of the pelvis over the feet's midpoint, in the pelvis frame|
 SILC_HD float PenaltyStanceRoot(const TaskRobot&, const RewardInput& r) {
   float d[3];
   for (int k = 0; k < 3; ++k) d[k] = r.p_WB[k] - 0.5f * (r.foot[0].p_WF[k] + r.foot[1].p_WF[k]);
-  return Stand(r) * fabsf(InBase(r, d, 1));
+  return r.still * fabsf(InBase(r, d, 1));
 }
-/// S [any foot's F_z < 0.1 N]
+/// S' [any foot's F_z < 0.1 N]
 SILC_HD float PenaltyStandStill(const TaskRobot&, const RewardInput& r) {
-  return r.foot[0].force[2] < 0.1f || r.foot[1].force[2] < 0.1f ? Stand(r) : 0.0f;
+  return r.foot[0].force[2] < 0.1f || r.foot[1].force[2] < 0.1f ? r.still : 0.0f;
 }
-/// S Σ |q_L − m q_R| over the legs' joints; m, the sign of the mirror image, is 1 for pitches and
+/// S' Σ |q_L − m q_R| over the legs' joints; m, the sign of the mirror image, is 1 for pitches and
 /// −1 for rolls and yaws where both sides turn about the same axis
 SILC_HD float PenaltyStanceSymmetry(const TaskRobot& robot, const RewardInput& r) {
   const auto unlike = [&](const int* j, LegRole role) {
     return j[0] < 0 ? 0.0f : fabsf(r.q[j[0]] - robot.mirror[role] * r.q[j[1]]);
   };
-  return Stand(r) * (unlike(robot.hip_pitch, kHipPitch) + unlike(robot.knee, kKnee) +
-                     unlike(robot.ankle_pitch, kAnklePitch) + unlike(robot.hip_roll, kHipRoll) +
-                     unlike(robot.hip_yaw, kHipYaw) + unlike(robot.ankle_roll, kAnkleRoll));
+  return r.still * (unlike(robot.hip_pitch, kHipPitch) + unlike(robot.knee, kKnee) +
+                    unlike(robot.ankle_pitch, kAnklePitch) + unlike(robot.hip_roll, kHipRoll) +
+                    unlike(robot.hip_yaw, kHipYaw) + unlike(robot.ankle_roll, kAnkleRoll));
 }
 /// Standing: 1 with fewer than two feet down; walking: 1 with none or both
 SILC_HD float PenaltyContact(const TaskRobot&, const RewardInput& r) {
@@ -314,9 +315,9 @@ SILC_HD float PenaltyDoubleSupport(const TaskRobot&, const RewardInput& r) {
 SILC_HD float PenaltyFlight(const TaskRobot&, const RewardInput& r) {
   return FeetDown(r) == 0 ? r.walk : 0.0f;
 }
-/// S [fewer than two feet down]
+/// S' [fewer than two feet down]
 SILC_HD float PenaltyStandContact(const TaskRobot&, const RewardInput& r) {
-  return FeetDown(r) < 2 ? Stand(r) : 0.0f;
+  return FeetDown(r) < 2 ? r.still : 0.0f;
 }
 
 // ---------------------------------------------------------------- FALCON's, upper agent

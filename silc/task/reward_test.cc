@@ -45,6 +45,7 @@ TaskRobot Robot() {
 RewardInput Input(float walk) {
   RewardInput r = {};
   r.walk = walk;
+  r.still = 1 - walk;
   r.vx_cmd = 0.5f;
   r.vy_cmd = -0.5f;
   r.yaw_rate_cmd = 0.5f;
@@ -215,12 +216,31 @@ TEST(Reward, FeetAreJudgedInThePelvisFrame) {
       reward::PenaltyStanceRoot(kRobot, r), 0.05f, kTol);  // pelvis − middle = (−0.05, 0.03)
 }
 
+TEST(Reward, ARobotThatRecoversFromAPushMayStep) {
+  RewardInput recovers = kStand;
+  recovers.still = 0;
+  using Term = float (*)(const TaskRobot&, const RewardInput&);
+  for (const Term term : {Term(reward::PenaltyStanceDof),
+                          Term(reward::PenaltyStanceTapFeet),
+                          Term(reward::PenaltyStanceRoot),
+                          Term(reward::PenaltyStandStill),
+                          Term(reward::PenaltyStanceSymmetry),
+                          Term(reward::PenaltyStandContact)}) {
+    EXPECT_GT(term(kRobot, kStand), 0);
+    EXPECT_EQ(term(kRobot, recovers), 0);
+  }
+  // it is still asked to stand: height and velocity count as before
+  EXPECT_EQ(reward::TrackingStanceBaseHeight(kRobot, recovers),
+            reward::TrackingStanceBaseHeight(kRobot, kStand));
+}
+
 TEST(Reward, ContactTermsByHand) {
   RewardInput none = kWalk, both = kWalk;
   none.foot[0].force[2] = 0;
   both.foot[1].force[2] = 150;
   RewardInput stand_both = both;
   stand_both.walk = 0;
+  stand_both.still = 1;
   // FALCON's: walking wants exactly one foot, standing two
   EXPECT_EQ(reward::PenaltyContact(kRobot, none), 1);
   EXPECT_EQ(reward::PenaltyContact(kRobot, kWalk), 0);

@@ -138,6 +138,7 @@ std::vector<TaskField> TaskFields(TaskConfig* config) {
       {"push.kick_velocity", &c.push.kick_velocity, 0, 5, "m/s"},
       {"push.kick_turn", &c.push.kick_turn, 0, 10, "rad/s"},
       {"push.kick_interval", &c.push.kick_interval, 0.02, 600, "s"},
+      {"push.recovery", &c.push.recovery, 0, 60, "s"},
       {"curriculum.penalty_start", &c.curriculum.penalty_start, 0, 1, "1"},
       {"curriculum.penalty_min", &c.curriculum.penalty_min, 0, 1, "1"},
       {"curriculum.penalty_rate", &c.curriculum.penalty_rate, 0, 1, "1"},

@@ -116,6 +116,7 @@ struct TaskConfig {
     float kick_velocity = 0;   // [m/s] largest horizontal jump of the base's velocity; 0: none
     float kick_turn = 0;       // [rad/s] largest jump of its angular velocity, ± about each axis
     float kick_interval = 10;  // [s] mean time between kicks, which come at random
+    float recovery = 0;        // [s] after a push or kick in which a standing robot may step
   } push;
 
   struct Curriculum {

@@ -65,6 +65,7 @@ struct EnvState {
   float push_wait;  // [s] until the next push
   int push_steps;   // control steps the present push lasts
   float push[3];    // [N] in W
+  float unsettled;  // [s] that a standing robot may still step after a push or kick
   float action[kTaskJoints], action_prev[kTaskJoints];
   float qd_prev[kTaskJoints];
   float hand_v_prev[2][3], hand_w_prev[2][3];
@@ -325,6 +326,7 @@ SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, 
     for (int k = 0; k < 3; ++k) s->push[k] = 0;
   }
   if (s->push_wait > 0) return;
+  s->unsettled = c.recovery;
   Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kPush);
   const float size = c.force * s->force_scale * draw.Uniform(c.min_share, 1);
   const float angle = draw.Uniform(0, 6.283185307179586f);
@@ -344,17 +346,18 @@ SILC_HD void UpdatePush(const TaskContext& t, const PhysicsView& view, int env, 
 
 /// Once in kick_interval on average, the base's velocity jumps: a blow that is over at once. Kicks
 /// come without memory, so nothing must be remembered between them.
-SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, const EnvState& s) {
+SILC_HD void Kick(const TaskContext& t, const PhysicsView& view, int env, EnvState* s) {
   const TaskConfig::Push& c = t.config.push;
   if (!(c.kick_velocity > 0 || c.kick_turn > 0)) return;
   Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kKick);
   if (!draw.Chance(t.robot.control_dt / c.kick_interval)) return;
-  const float size = c.kick_velocity * s.force_scale * draw.Uniform();
+  s->unsettled = c.recovery;
+  const float size = c.kick_velocity * s->force_scale * draw.Uniform();
   const float angle = draw.Uniform(0, 6.283185307179586f);
   const int dof = t.robot.base_dof;
   view.qvel(env, dof) += size * cosf(angle);
   view.qvel(env, dof + 1) += size * sinf(angle);
-  const float turn = c.kick_turn * s.force_scale;
+  const float turn = c.kick_turn * s->force_scale;
   for (int k = 3; k < 6; ++k) view.qvel(env, dof + k) += draw.Uniform(-turn, turn);
 }
 
@@ -397,6 +400,7 @@ SILC_HD void ClearEnv(
     Draw draw = stream(DrawPurpose::kReset);
     s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
     s->push_steps = 0;
+    s->unsettled = 0;
     for (int k = 0; k < 3; ++k) s->push[k] = 0;
     view.fault(env, 0) = 0;
     for (int i = 0; i < NumTaskPushes(c); ++i) view.wrench_steps(env, i) = 0;
@@ -630,8 +634,9 @@ SILC_HD void Act(const TaskContext& t,
     LoadHand(t, view, env, h, base.yaw, s);
   }
   if (crew.Does(2)) {
+    s->unsettled = Max(0, s->unsettled - robot.control_dt);
     UpdatePush(t, view, env, s);
-    Kick(t, view, env, *s);
+    Kick(t, view, env, s);
   }
 }
 
@@ -721,6 +726,7 @@ SILC_HD void MoveBase(const TaskContext& t, const EnvState& s, Scratch* scratch)
   r.vy_cmd = s.command.vy;
   r.yaw_rate_cmd = s.command.yaw_rate;
   r.walk = s.command.walk;
+  r.still = s.unsettled > 0 ? 0.0f : 1.0f - s.command.walk;
   r.height_cmd = s.command.height;
   for (int k = 0; k < 3; ++k) {
     r.waist_cmd[k] = s.command.waist[k];
