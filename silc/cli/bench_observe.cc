@@ -235,10 +235,6 @@ void AddBench(CLI::App* app) {
       ->needs(policy);
   observe->callback([args] { BenchObserve(*args); });
   AddBenchPhysics(bench);
-#ifdef SILC_HAS_TRAINER
-  AddBenchTrain(bench);
-  AddBenchPenalty(bench);
-#endif
 }
 
 }  // namespace silc

@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/cli/number.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/learn/update_bench.h"
 
@@ -84,8 +85,7 @@ void BenchPenalty(const BenchPenaltyArguments& args) {
 
 void AddBenchPenalty(CLI::App* bench) {
   auto args = std::make_shared<BenchPenaltyArguments>();
-  CLI::App* verb = bench->add_subcommand(
-      "penalty", "an update with and without the penalty, PyTorch's own ways beside it");
+  CLI::App* verb = bench->add_subcommand("penalty", kBenchPenaltyHelp);
   verb->add_option("overrides", args->overrides, "settings, as in learn.epochs=3");
   verb->add_option("--envs", args->envs, "robots")
       ->check(WholeIn(1, 1 << 20))

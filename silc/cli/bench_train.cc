@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "silc/cli/number.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_bench.h"
 
@@ -69,8 +70,7 @@ void BenchTrain(const BenchTrainArguments& args) {
 void AddBenchTrain(CLI::App* bench) {
   auto args = std::make_shared<BenchTrainArguments>();
   args->request.task = "g1-stand";
-  CLI::App* verb =
-      bench->add_subcommand("train", "control steps per second: env, rollout, whole iteration");
+  CLI::App* verb = bench->add_subcommand("train", kBenchTrainHelp);
   verb->add_option(
           "task", args->request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file")
       ->capture_default_str();

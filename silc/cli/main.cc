@@ -10,6 +10,7 @@
 #include "silc/base/error.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/number.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 
 namespace {
@@ -30,9 +31,7 @@ int Run(int argc, char** argv) {
   silc::AddGains(&app);
   silc::AddMotion(&app);
 #ifdef SILC_HAS_TRAINER
-  silc::AddTrain(&app);
-  silc::AddRuns(&app);
-  silc::AddSweep(&app);
+  silc::AddTrainerVerbs(&app, argv);
 #endif
 
   silc::RefuseEmptyValues(&app);

@@ -12,6 +12,8 @@
 
 namespace silc {
 
+std::string SilcBinary() { return SILC_BINARY; }
+
 Outcome Silc(const std::string& arguments, const std::string& before) {
   const std::string command = before + SILC_BINARY + " " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");

@@ -14,6 +14,9 @@ struct Outcome {
   std::string text;  // standard output and error
 };
 
+/// Where the program lies.
+std::string SilcBinary();
+
 /// Runs silc with these arguments, as a shell reads them, and waits for it. `before` is for the
 /// same shell.
 Outcome Silc(const std::string& arguments, const std::string& before = "");

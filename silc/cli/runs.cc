@@ -5,6 +5,7 @@
 
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/train_run.h"
 
@@ -42,7 +43,7 @@ void Runs(const std::string& folder) {
 
 void AddRuns(CLI::App* app) {
   auto folder = std::make_shared<std::string>("runs");
-  CLI::App* verb = app->add_subcommand("runs", "trainings in a folder and how far they are");
+  CLI::App* verb = app->add_subcommand("runs", kRunsHelp);
   verb->add_option("folder", *folder, "a run, or a folder of runs")->capture_default_str();
   verb->callback([folder] { Runs(*folder); });
 }

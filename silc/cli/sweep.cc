@@ -27,6 +27,7 @@
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/number.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/train/slurm.h"
 
@@ -48,10 +49,15 @@ struct SweepArguments {
   bool list = false;
 };
 
+// The program that users run: silc, which lies beside this one (silc/cli/trainer.h).
+std::string SilcProgram() {
+  return std::filesystem::read_symlink("/proc/self/exe").replace_filename("silc").string();
+}
+
 // A silc of its own whose words go to a file. Its group is its own, too: a Ctrl-C at the terminal
 // would reach it a second time, and the second one ends it without a checkpoint.
 pid_t StartSilc(const std::vector<std::string>& words, const std::string& log) {
-  const std::string binary = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string binary = SilcProgram();
   std::vector<char*> argv = {const_cast<char*>(binary.c_str())};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -321,7 +327,7 @@ void RunSweep(const SweepArguments& args) {
     namespace fs = std::filesystem;
     WriteFileAtomically(args.slurm,
                         SlurmScript(sweep,
-                                    {.silc = fs::read_symlink("/proc/self/exe").string(),
+                                    {.silc = SilcProgram(),
                                      .directory = fs::current_path().string(),
                                      .script = fs::absolute(args.slurm).string()}));
     fmt::print("{}: {} trainings; bash {} --time=12:00:00 --gres=gpu:1 submits them\n",
@@ -355,8 +361,7 @@ void RunSweep(const SweepArguments& args) {
 void AddSweep(CLI::App* app) {
   auto args = std::make_shared<SweepArguments>();
   SweepOptions& options = args->options;
-  CLI::App* verb = app->add_subcommand(
-      "sweep", "train a list of policies: what is done is skipped, what was cut goes on");
+  CLI::App* verb = app->add_subcommand("sweep", kSweepHelp);
   verb->add_option("file", args->file, "YAML with the list, such as configs/sweep.yaml")
       ->required();
   verb->add_option("overrides", options.overrides, "settings for every row: learn.iterations=100");

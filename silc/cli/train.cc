@@ -21,6 +21,7 @@
 #include "silc/base/shell.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/learn/ranks.h"
 #include "silc/train/train_run.h"
@@ -205,8 +206,7 @@ void Train(TrainArguments args) {
 void AddTrain(CLI::App* app) {
   auto args = std::make_shared<TrainArguments>();
   TrainRequest& request = args->request;
-  CLI::App* verb =
-      app->add_subcommand("train", "train a policy, with or without a stiffness bound");
+  CLI::App* verb = app->add_subcommand("train", kTrainHelp);
   verb->add_option(
       "task", request.task, "g1-stand, g1-loco, t1-stand, berkeley-stand or a task file");
   verb->add_option(

@@ -88,6 +88,26 @@ TEST_F(CliTrain, AnOwnBudgetGoesFromTrainingThroughExportToObservation) {
 
 // Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
 // that an undisturbed run writes, byte by byte.
+// The trainer is a program of its own beside silc; a user sees one.
+TEST_F(CliTrain, SilcStartsTheTrainerThatLiesBesideIt) {
+  for (const std::string verb : {"train", "bench train", "bench penalty"}) {
+    const Outcome help = Silc(verb + " --help");
+    EXPECT_EQ(help.code, 0);
+    EXPECT_NE(help.text.find("overrides"), std::string::npos) << help.text;
+  }
+  const Outcome all = Silc("--help");
+  for (const std::string verb : {"train", "runs", "sweep"}) {
+    EXPECT_NE(all.text.find("\n  " + verb + " "), std::string::npos) << all.text;
+  }
+  fs::copy_file(SilcBinary(), folder_ / "silc");
+  const std::string alone = Path("silc") + " ";
+  const Outcome none = Silc("", alone + "train g1-stand 2>&1; echo returned $?; true ");
+  EXPECT_NE(none.text.find(Path("silc-trainer") + ": No such file"), std::string::npos)
+      << none.text;
+  EXPECT_NE(none.text.find("returned 1"), std::string::npos) << none.text;
+  EXPECT_EQ(Silc("", alone + "--version; true ").text, "silc " SILC_VERSION "\n");
+}
+
 TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
   constexpr int kIterations = 24;
   const Outcome whole = Silc(Command(Path("whole"), kIterations));

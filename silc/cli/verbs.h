@@ -15,7 +15,7 @@ void AddEval(CLI::App* app);
 void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
 void AddGains(CLI::App* app);
-// where LibTorch is
+// in silc-trainer (silc/cli/trainer.h)
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
 void AddSweep(CLI::App* app);
