@@ -47,7 +47,7 @@ class Fields {
                        [=](const YamlNode& node) { *value = node.AsBool(); },
                        [=] { return *value ? "true" : "false"; }});
   }
-  void Choice(const char* key, std::string* value, std::vector<std::string> choices) {
+  void Choice(const char* key, std::string* value, const std::vector<std::string>& choices) {
     fields_.push_back({key,
                        [=](const YamlNode& node) { *value = node.AsChoice(choices); },
                        [=] { return *value; }});
