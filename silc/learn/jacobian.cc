@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/learn/jacobian.h"
 
+#include <cmath>
+#include <numbers>
+
 #include "silc/base/check.h"
 
 namespace silc {
@@ -36,6 +39,36 @@ Tensor DenseColumns(std::span<const ColumnEntry> entries,
     at[entry.input][entry.column] += entry.value;
   }
   return dense.to(options);
+}
+
+std::vector<LoopPoint> MakeLoopPoints(int points,
+                                      std::span<const ColumnEntry> a,
+                                      std::span<const ColumnEntry> tau,
+                                      std::span<const int> age,
+                                      int obs_dim,
+                                      int columns,
+                                      const at::TensorOptions& options) {
+  std::vector<LoopPoint> result;
+  if (a.empty() && tau.empty()) return result;
+  for (int i = 1; 2 * i <= points; ++i) {
+    const double angle = 2 * std::numbers::pi * i / points;
+    const auto part = [&](std::span<const ColumnEntry> entries, bool imaginary) {
+      std::vector<ColumnEntry> turned;
+      for (const ColumnEntry& e : entries) {
+        const double lag = 1 + (age.empty() ? 0 : age[static_cast<std::size_t>(e.input)]);
+        const double z = imaginary ? -std::sin(angle * lag) : std::cos(angle * lag);
+        turned.push_back({e.input, e.column, static_cast<float>(e.value * z)});
+      }
+      return DenseColumns(turned, obs_dim, columns, options);
+    };
+    LoopPoint point = {.a = part(a, false), .tau = part(tau, false)};
+    if (2 * i < points) {
+      point.a_imag = part(a, true);
+      point.tau_imag = part(tau, true);
+    }
+    result.push_back(point);
+  }
+  return result;
 }
 
 Slopes FrozenSlopes(const std::vector<Activations>& actors,

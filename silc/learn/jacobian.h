@@ -13,13 +13,32 @@ namespace silc {
 /// How an observation moves with physical quantities, as dense matrices (obs_dim, columns) with all
 /// scales inside. A sum over frames is one set of columns with an entry in every frame: S_q costs
 /// what J_q⁰ costs. Undefined where the policy does not see the quantity.
+/// A point z = e^{iθ} of the unit circle beside z = 1: how the observation moves with actions that
+/// went up and down as z^t. What is τ old by k steps has z^{−k}; real and imaginary parts apart.
+struct LoopPoint {
+  Tensor a, tau;            // (obs, nu), (obs, nv): real part; undefined where nothing is seen
+  Tensor a_imag, tau_imag;  // undefined at z = −1, too
+};
+
 struct Channels {
   Tensor q0;   // (obs, nv)  newest frame of q
   Tensor q;    // (obs, nv)  every frame of q
   Tensor a;    // (obs, nu)  every frame of the previous action
   Tensor tau;  // (obs, nv)  every frame of the torque
   Tensor g;    // (obs, 3)   every frame of projected gravity
+  std::vector<LoopPoint> loop;
 };
+
+/// The points of the upper half of the circle when `points` of them, z = 1 among these, stand on it
+/// at equal distances: none for 1, −1 for 2, −1 and i for 4.
+/// @param age  of each number of the observation; empty: 0. An action is seen a step after it was.
+std::vector<LoopPoint> MakeLoopPoints(int points,
+                                      std::span<const ColumnEntry> a,
+                                      std::span<const ColumnEntry> tau,
+                                      std::span<const int> age,
+                                      int obs_dim,
+                                      int columns,
+                                      const at::TensorOptions& options);
 
 /// Columns from entries; undefined when there are none.
 Tensor DenseColumns(std::span<const ColumnEntry> entries,

@@ -292,12 +292,20 @@ PenaltyResult PaperPenalty(const PenaltyInput& input, const PenaltyConfig& confi
 
 namespace {
 
+// The feedback of actions that go as z^t on the next action: A(z) = Σ z^{−k} (S_a + S_τ Kp α)_k.
+struct FeedbackAt {
+  Tensor real, imag;  // (B, nu, nu); imag is undefined where z is real
+  // first columns of the real and imaginary parts among those of the observation
+  std::int64_t a = -1, a_imag = -1, tau = -1, tau_imag = -1;
+};
+
 // What (S3) leaves of a batch.
 struct QuasiStaticBatch {
-  Tensor loop;     // (B, nu, nu) I − S_a − S_τ Kp α
-  Tensor inverse;  // its inverse N₀; not finite where there is none
-  Tensor X;        // (B, nu, nv) N₀ (S_q + S_g E − S_τ Kp)
-  Tensor columns;  // (obs, c) of the channels it sees: q, a, τ, g
+  std::vector<FeedbackAt> points;  // beside z = 1
+  Tensor loop;                     // (B, nu, nu) I − S_a − S_τ Kp α
+  Tensor inverse;                  // its inverse N₀; not finite where there is none
+  Tensor X;                        // (B, nu, nv) N₀ (S_q + S_g E − S_τ Kp)
+  Tensor columns;                  // (obs, c) of the channels it sees: q, a, τ, g
   bool sees_action = false, sees_torque = false, sees_gravity = false;
 };
 
@@ -316,6 +324,11 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
   if (result.sees_action) columns.push_back(channels.a);
   if (result.sees_torque) columns.push_back(channels.tau);
   if (result.sees_gravity) columns.push_back(channels.g);
+  for (const LoopPoint& point : channels.loop) {
+    for (const Tensor& part : {point.a, point.a_imag, point.tau, point.tau_imag}) {
+      if (part.defined()) columns.push_back(part);
+    }
+  }
   result.columns = at::cat(columns, 1);
   const Tensor blocks = ActionJacobian(input.actors, slopes, result.columns);
   std::int64_t column = 0;
@@ -335,9 +348,73 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
     drive = drive - S_tau * kp;
   }
   if (result.sees_gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
+  for (const LoopPoint& point : channels.loop) {
+    FeedbackAt at;
+    const auto add = [&](const Tensor& part, bool torque, Tensor* sum, std::int64_t* first) {
+      if (!part.defined()) return;
+      *first = column;
+      const Tensor block = torque ? next_block(part) * (kp * alpha) : next_block(part);
+      *sum = sum->defined() ? *sum + block : block;
+    };
+    add(point.a, false, &at.real, &at.a);
+    add(point.a_imag, false, &at.imag, &at.a_imag);
+    add(point.tau, true, &at.real, &at.tau);
+    add(point.tau_imag, true, &at.imag, &at.tau_imag);
+    result.points.push_back(at);
+  }
   result.inverse = InverseOf(result.loop);
   result.X = at::matmul(result.inverse, drive);
   return result;
+}
+
+// (P16): tangents that hold ‖A(z)‖ under a limit, appended to `direction` and `pull`; the violation
+// is added to `value`. A complex matrix is the real one [Re −Im; Im Re], which has its norm; with
+// singular vectors (u_r, u_i), (v_r, v_i) of that,
+//     dσ = u_r · (dRe v_r − dIm v_i) + u_i · (dRe v_i + dIm v_r)
+// so that it costs two tangents where a real one costs one.
+void HoldFeedback(const FeedbackAt& at,
+                  const QuasiStaticBatch& settled,
+                  const Tensor& gain,  // (nu) Kp α
+                  const Tensor& limit,
+                  double weight,
+                  Tensor* direction,
+                  Tensor* pull,
+                  PenaltyResult* result) {
+  const std::int64_t n = at.real.size(1);
+  Tensor A = at.real;
+  if (at.imag.defined()) {
+    A = at::cat({at::cat({at.real, -at.imag}, 2), at::cat({at.imag, at.real}, 2)}, 1);
+  }
+  const Tensor zero = at::zeros({}, A.options());
+  A = at::where(BroadcastOverMatrix(at::isfinite(A).all(2).all(1)), A, zero);
+  const Singular s = LargestSingular(A);
+  const Tensor norm = s.sigma.select(1, 0);
+  const Tensor over = (norm - limit).clamp_min(0);
+  result->value = result->value + weight * over.square().mean();
+  result->loop_norm = at::maximum(result->loop_norm, norm);
+  const Tensor slope = (2 * weight * over).view({-1, 1, 1});
+  const auto tangent = [&](const Tensor& u, const Tensor& along, const Tensor& across) {
+    Tensor moved = at::zeros({u.size(0), 1, settled.columns.size(1)}, u.options());
+    const auto put = [&](std::int64_t first, const Tensor& v) {
+      if (first >= 0) moved.narrow(2, first, n).copy_(v);
+    };
+    put(at.a, along);
+    put(at.tau, along * gain);
+    if (across.defined()) {
+      put(at.a_imag, across);
+      put(at.tau_imag, across * gain);
+    }
+    *direction = at::cat({*direction, moved}, 1);
+    *pull = at::cat({*pull, slope * u}, 1);
+  };
+  const Tensor u = s.u.narrow(1, 0, 1), v = s.v.narrow(1, 0, 1);
+  if (!at.imag.defined()) {
+    tangent(u, v, {});
+    return;
+  }
+  const Tensor v_r = v.narrow(2, 0, n), v_i = v.narrow(2, n, n);
+  tangent(u.narrow(2, 0, n), v_r, -v_i);
+  tangent(u.narrow(2, n, n), v_i, v_r);
 }
 
 }  // namespace
@@ -378,7 +455,15 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   if (settled.sees_action) along.push_back(at::matmul(r, Transposed(X)));
   if (settled.sees_torque) along.push_back(-at::matmul(r, Transposed(K)));
   if (settled.sees_gravity) along.push_back(at::matmul(r, Transposed(input.gravity)));
-  Tensor direction = at::cat(along, 2), pull = p;
+  // the columns of other points of the circle are the loop's alone
+  const auto with_rest = [&](std::vector<Tensor> parts) {
+    const Tensor joined = at::cat(parts, 2);
+    const std::int64_t rest = settled.columns.size(1) - joined.size(2);
+    if (rest == 0) return joined;
+    return at::cat({joined, at::zeros({joined.size(0), joined.size(1), rest}, joined.options())},
+                   2);
+  };
+  Tensor direction = with_rest(along), pull = p;
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 
@@ -402,9 +487,13 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     if (settled.sees_torque) around.push_back(v * (kp * alpha));
     if (settled.sees_gravity) around.push_back(at::zeros({v.size(0), 1, 3}, v.options()));
     // one tangent more beside those of the stiffness: one chain through the network serves both
-    direction = at::cat({direction, at::cat(around, 2)}, 1);
+    direction = at::cat({direction, with_rest(around)}, 1);
     pull = at::cat({pull, p_a}, 1);
     result.value = result.value + config.action_loop_weight * over.square().mean();
+    for (const FeedbackAt& at : settled.points) {
+      HoldFeedback(
+          at, settled, kp * alpha, limit, config.action_loop_weight, &direction, &pull, &result);
+    }
   }
   result.surrogate = MeanAlongTangent(input, pull, {{settled.columns, direction}});
   return result;

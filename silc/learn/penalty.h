@@ -62,7 +62,7 @@ struct PenaltyResult {
   Tensor sigma;  // (B) largest σ, or what the method bounds relative to its bound; 1 is the edge
   Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
   Tensor ok;         // (B) bool: samples that took part
-  Tensor loop_norm;  // (B) ‖S_a + S_τ Kp α‖₂ (silc), else undefined
+  Tensor loop_norm;  // (B) largest ‖A(z)‖₂ of the loop's points (silc), else undefined
 };
 
 /// What the methods look at. Members a method does not need may be undefined.

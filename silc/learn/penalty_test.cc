@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/SVD>
+
 #include <cmath>
+#include <complex>
 #include <functional>
+#include <numbers>
 
 #include "silc/base/check.h"
 #include "silc/learn/ppo.h"
@@ -44,6 +48,7 @@ struct World {
   ContactBatch batch;
   std::vector<Network> networks;
   Tensor x, action;
+  std::vector<ColumnEntry> seen_actions, seen_torque;
   PenaltyInput input;
   PenaltyConfig config;
 
@@ -118,11 +123,19 @@ struct World {
     input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
     input.gravity = batch.gravity;
     input.count = kBatch;
+    seen_actions = a;
+    seen_torque = tau;
   }
 
   void SetFloor(const Eigen::Vector3d& hand_floor) {
     spec.hand_floor = hand_floor;
     input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
+  }
+  void SetLoopPoints(int points) {
+    std::vector<int> age(kObs);
+    for (int i = 0; i < kObs; ++i) age[i] = kFrames - 1 - i / kFrame;
+    input.channels.loop =
+        MakeLoopPoints(points, seen_actions, seen_torque, age, kObs, kJoints, at::kDouble);
   }
   // the forward pass again, with the weights as they are now
   const PenaltyInput& Run() {
@@ -141,6 +154,12 @@ struct World {
     Run();
     return ToEigen(
         ActionJacobian(input.actors, FrozenSlopes(input.activations, 0, kBatch), columns)[sample]);
+  }
+  // of one frame of the observation alone
+  MatrixXd FrameJacobian(const Tensor& columns, int frame, int sample) {
+    Tensor one = at::zeros_like(columns);
+    one.narrow(0, frame * kFrame, kFrame).copy_(columns.narrow(0, frame * kFrame, kFrame));
+    return Jacobian(one, sample);
   }
   std::vector<Tensor> Leaves() const {
     std::vector<Tensor> leaves;
@@ -571,6 +590,41 @@ TEST(PenaltyValue, TheActionLoopCountsTheTorqueItMakes) {
   EXPECT_GT(std::abs(expected - without_torque), 1e-3 * expected);
 }
 
+// (P16): the same loop for actions that go up and down, at every point of the circle that is held.
+// The world's frames stand oldest first; an action is seen a step after it was made.
+TEST(PenaltyValue, TheActionLoopIsHeldAtEveryPointOfTheCircle) {
+  World world;
+  world.config.action_loop_limit = 0.05;
+  world.config.action_loop_weight = 1;
+  for (const int points : {1, 2, 4, 8}) {
+    world.SetLoopPoints(points);
+    const PenaltyResult with = StaticPenalty(world.Run(), world.config);
+    world.config.action_loop_weight = 0;
+    const double without = StaticPenalty(world.Run(), world.config).value.item<double>();
+    world.config.action_loop_weight = 1;
+    double expected = 0;
+    for (int i = 0; i < kBatch; ++i) {
+      double largest = 0;
+      for (int k = 0; 2 * k <= points; ++k) {
+        const std::complex<double> z = std::polar(1.0, 2 * std::numbers::pi * k / points);
+        Eigen::MatrixXcd A = Eigen::MatrixXcd::Zero(kJoints, kJoints);
+        for (int frame = 0; frame < kFrames; ++frame) {
+          const Eigen::VectorXd felt = world.servo.kp.cwiseProduct(world.servo.alpha);
+          const MatrixXd each =
+              world.FrameJacobian(world.input.channels.a, frame, i) +
+              world.FrameJacobian(world.input.channels.tau, frame, i) * felt.asDiagonal();
+          A += std::pow(z, -double(kFrames - frame)) * each.cast<std::complex<double>>();
+        }
+        const double norm = Eigen::JacobiSVD<Eigen::MatrixXcd>(A).singularValues()[0];
+        largest = std::max(largest, norm);
+        expected += std::pow(std::max(0.0, norm - 0.05), 2) / kBatch;
+      }
+      EXPECT_NEAR(with.loop_norm[i].item<double>(), largest, 1e-6 * largest) << points;
+    }
+    EXPECT_NEAR(with.value.item<double>() - without, expected, 1e-5 * expected) << points;
+  }
+}
+
 // ---- gradients ----
 
 TEST(PenaltyGradient, Lcp) {
@@ -597,6 +651,15 @@ TEST(PenaltyGradient, SilcLargestWithItsActionLoop) {
   world.config.action_loop_limit = 0.05;
   world.config.action_loop_weight = 1000;  // the two terms are then of one size
   CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+}
+TEST(PenaltyGradient, SilcWithItsActionLoopAroundTheCircle) {
+  World world;
+  world.config.action_loop_limit = 0.05;
+  world.config.action_loop_weight = 1000;
+  for (const int points : {2, 8}) {
+    world.SetLoopPoints(points);
+    CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
+  }
 }
 TEST(PenaltyGradient, SilcAllByLogarithm) {
   World world(NullWeight::kServo);

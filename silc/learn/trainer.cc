@@ -176,9 +176,17 @@ void Trainer::Impl::MakeChannels() {
   const auto dense = [&](const std::vector<ColumnEntry>& entries, int columns) {
     return DenseColumns(entries, obs_width, columns, options);
   };
+  const std::vector<ColumnEntry> no_torque;
   channels = {.q0 = dense(s.q0, n), .q = dense(s.q, n), .a = dense(s.a, n)};
   if (s.budget.torque == Channel::kFollowed) channels.tau = dense(s.tau, n);
   if (s.budget.gravity == Channel::kFollowed) channels.g = dense(s.g, 3);
+  channels.loop = MakeLoopPoints(config.penalty.action_loop_points,
+                                 s.a,
+                                 s.budget.torque == Channel::kFollowed ? s.tau : no_torque,
+                                 s.age,
+                                 obs_width,
+                                 n,
+                                 options);
   const auto vector = [&](const JointVector& v) {
     return at::tensor(std::vector<double>(v.data(), v.data() + v.size()), at::kDouble).to(options);
   };

@@ -30,6 +30,7 @@ struct StiffnessSpec {
   std::vector<ColumnEntry> q0;         // observation against the newest q, scales inside
   std::vector<ColumnEntry> q, a, tau;  // against every frame of q, previous action, torque
   std::vector<ColumnEntry> g;          // against projected gravity, 3 columns
+  std::vector<int> age;  // control steps, of each number of the observation; empty: one frame
 };
 
 struct EnvSpec {

@@ -65,6 +65,7 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
   s.a = std::move(columns.a);
   s.tau = std::move(columns.tau);
   s.g = std::move(columns.g);
+  for (const ObservationSlot& slot : layout.table.slots) s.age.push_back(slot.age);
   return spec;
 }
 
