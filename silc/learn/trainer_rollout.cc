@@ -30,7 +30,7 @@ void Trainer::Impl::Act(std::int64_t t,
     const Tensor o = obs[t].narrow(0, first, count), c = critic_obs[t].narrow(0, first, count);
     for (std::size_t k = 0; k < agents.size(); ++k) {
       const Agent& agent = agents[k];
-      const auto block = [&](const Tensor& x) {
+      const auto block = [&, first = first, count = count](const Tensor& x) {
         return x.narrow(0, first, count).narrow(1, agent.first, agent.count);
       };
       const Tensor mu = Forward(actors[k], o).output;

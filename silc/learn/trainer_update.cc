@@ -90,7 +90,8 @@ ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,
                                      bool penalised) {
   const std::int64_t B = batch.obs.size(0);
   const auto [first, count] = PieceRows(B, chunk);
-  const double share = double(count) / double(B / own_groups * groups);
+  const std::int64_t of_all_groups = B / own_groups * groups;
+  const double share = double(count) / double(of_all_groups);
   ChunkResult result;
   if (count == 0) return result;
   const auto rows = [first = first, count = count](const Tensor& t) {

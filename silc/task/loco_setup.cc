@@ -112,7 +112,7 @@ void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
   for (std::size_t b = 0; b < setup.compiled.bodies.size(); ++b) {
     const BatchBody& body = setup.compiled.bodies[b];
     if (body.name == torso) drawn->mass[b] += torso_mass;
-    for (std::size_t h = 0; h < spec.hands.size(); ++h) {
+    for (std::size_t h = 0; h < std::min(spec.hands.size(), std::size(hand_mass)); ++h) {
       if (body.name == spec.hands[h].body) drawn->mass[b] += hand_mass[h];
     }
     if (!(c.torso_com > 0)) continue;
