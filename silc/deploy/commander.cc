@@ -54,7 +54,7 @@ Commander::Commander(const CommanderConfig& config)
 const TickResult& Commander::Tick(const TickInput& input) noexcept {
   KeepTime(input.now_ns);
   result_.num_reports = 0;
-  result_.refused = Fault::kNone;
+  result_.refused = DriveFault::kNone;
   result_.ask_policy = false;
   from_remote_.emergency_stop = from_remote_.damp = from_remote_.stand = from_remote_.run =
       from_remote_.acknowledge = false;
@@ -79,8 +79,8 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
   request.yaw_rate = stronger(request.yaw_rate, from_remote_.yaw_rate);
 
   values_ = FaultValues{};
-  values_[Fault::kEmergencyStop] = request.emergency_stop ? 1 : 0;
-  values_[Fault::kConsoleLost] = request.console_lost ? 1 : 0;
+  values_[DriveFault::kEmergencyStop] = request.emergency_stop ? 1 : 0;
+  values_[DriveFault::kConsoleLost] = request.console_lost ? 1 : 0;
   MeasureLink(input);
   if (seen_) MeasureRobot();
   MeasurePolicy(input);
@@ -144,19 +144,19 @@ void Commander::TakeAnswer(const PolicyAnswer& answer, std::int64_t now_ns) {
 }
 
 void Commander::MeasureLink(const TickInput& input) {
-  values_[Fault::kRemoteCorrupt] = remote_corrupt_in_row_;
-  values_[Fault::kStateAge] = seen_ ? SecondsSince(seen_ns_, input.now_ns) : 0;
-  values_[Fault::kStateCorrupt] = corrupt_in_row_;
-  values_[Fault::kTickFrozen] = frozen_in_row_;
-  values_[Fault::kTickBackward] = went_back_ ? 1 : 0;
-  values_[Fault::kMachineMode] = seen_ && robot_.mode_machine != machine_mode_ ? 1 : 0;
-  values_[Fault::kModePr] = seen_ ? robot_.mode_pr : 0;
-  values_[Fault::kRobotLost] = input.link.robot_present ? 0 : 1;
-  values_[Fault::kForeignWriter] = input.link.foreign_writers;
-  values_[Fault::kSendFailed] = input.link.failed_sends;
-  values_[Fault::kCommandGap] = gap_;
-  values_[Fault::kCommandOverruns] = late_count_;
-  values_[Fault::kLogDropped] = input.log_dropped;
+  values_[DriveFault::kRemoteCorrupt] = remote_corrupt_in_row_;
+  values_[DriveFault::kStateAge] = seen_ ? SecondsSince(seen_ns_, input.now_ns) : 0;
+  values_[DriveFault::kStateCorrupt] = corrupt_in_row_;
+  values_[DriveFault::kTickFrozen] = frozen_in_row_;
+  values_[DriveFault::kTickBackward] = went_back_ ? 1 : 0;
+  values_[DriveFault::kMachineMode] = seen_ && robot_.mode_machine != machine_mode_ ? 1 : 0;
+  values_[DriveFault::kModePr] = seen_ ? robot_.mode_pr : 0;
+  values_[DriveFault::kRobotLost] = input.link.robot_present ? 0 : 1;
+  values_[DriveFault::kForeignWriter] = input.link.foreign_writers;
+  values_[DriveFault::kSendFailed] = input.link.failed_sends;
+  values_[DriveFault::kCommandGap] = gap_;
+  values_[DriveFault::kCommandOverruns] = late_count_;
+  values_[DriveFault::kLogDropped] = input.log_dropped;
 }
 
 void Commander::MeasureRobot() {
@@ -169,75 +169,76 @@ void Commander::MeasureRobot() {
     const MotorReading& motor = robot_.motor[j];
     for (const float x : {motor.q, motor.dq, motor.tau_est}) look(x);
   }
-  values_[Fault::kStateNotFinite] = not_finite;
+  values_[DriveFault::kStateNotFinite] = not_finite;
 
   const double w = imu.quat_wxyz[0], x = imu.quat_wxyz[1], y = imu.quat_wxyz[2],
                z = imu.quat_wxyz[3];
   const double length2 = w * w + x * x + y * y + z * z;
-  values_[Fault::kImuQuaternion] = std::abs(std::sqrt(length2) - 1);
+  values_[DriveFault::kImuQuaternion] = std::abs(std::sqrt(length2) - 1);
   // the cosine of the tilt is the last entry of R_WB
   const double cosine = 1 - 2 * (x * x + y * y) / length2;
-  values_[Fault::kTilt] = std::acos(std::clamp(cosine, -1.0, 1.0));
-  values_[Fault::kGyro] = std::hypot(static_cast<double>(imu.gyro[0]),
-                                     static_cast<double>(imu.gyro[1]),
-                                     static_cast<double>(imu.gyro[2]));
+  values_[DriveFault::kTilt] = std::acos(std::clamp(cosine, -1.0, 1.0));
+  values_[DriveFault::kGyro] = std::hypot(static_cast<double>(imu.gyro[0]),
+                                          static_cast<double>(imu.gyro[1]),
+                                          static_cast<double>(imu.gyro[2]));
 
-  const double fast = 0.5 * monitor_.rule(Fault::kJointSpeed).limit;
+  const double fast = 0.5 * monitor_.rule(DriveFault::kJointSpeed).limit;
   int fast_joints = 0, motor_faults = 0;
   const bool servo = state_ >= DriveState::kStandUp;
   for (int j = 0; j < kJoints; ++j) {
     const MotorReading& motor = robot_.motor[j];
-    const double q = motor.q, speed = std::abs(static_cast<double>(motor.dq));
-    values_.Worsen(Fault::kJointSpeed, speed, j);
+    const double q = motor.q,
+                 speed = std::abs(static_cast<double>(motor.dq)) / config_.velocity_limit[At(j)];
+    values_.Worsen(DriveFault::kJointSpeed, speed, j);
     fast_joints += speed > fast ? 1 : 0;
     values_.Worsen(
-        Fault::kJointRange, std::max(config_.q_min[At(j)] - q, q - config_.q_max[At(j)]), j);
-    values_.Worsen(Fault::kJointTorque,
+        DriveFault::kJointRange, std::max(config_.q_min[At(j)] - q, q - config_.q_max[At(j)]), j);
+    values_.Worsen(DriveFault::kJointTorque,
                    std::abs(static_cast<double>(motor.tau_est)) / config_.effort_limit[At(j)],
                    j);
-    values_.Worsen(Fault::kCasingTemperature, motor.temperature_C[0], j);
-    values_.Worsen(Fault::kWindingTemperature, motor.temperature_C[1], j);
+    values_.Worsen(DriveFault::kCasingTemperature, motor.temperature_C[0], j);
+    values_.Worsen(DriveFault::kWindingTemperature, motor.temperature_C[1], j);
     motor_faults += motor.fault_word != 0 ? 1 : 0;
-    if (motor.fault_word != 0) values_.joint[static_cast<std::size_t>(Fault::kMotorFault)] = j;
+    if (motor.fault_word != 0) values_.joint[static_cast<std::size_t>(DriveFault::kMotorFault)] = j;
     if (!servo) continue;
-    values_.Worsen(Fault::kTracking, std::abs(target_[At(j)] - q), j);
-    values_.Worsen(Fault::kTorqueLimited, torque_limited_[At(j)] * config_.tick_period, j);
+    values_.Worsen(DriveFault::kTracking, std::abs(target_[At(j)] - q), j);
+    values_.Worsen(DriveFault::kTorqueLimited, torque_limited_[At(j)] * config_.tick_period, j);
   }
-  values_[Fault::kFastJoints] = fast_joints;
-  values_[Fault::kMotorFault] = motor_faults;
+  values_[DriveFault::kFastJoints] = fast_joints;
+  values_[DriveFault::kMotorFault] = motor_faults;
 }
 
 void Commander::MeasurePolicy(const TickInput& input) {
   if (state_ != DriveState::kPolicy) return;
   const std::int64_t heard = answered_ ? answer_ns_ : entered_ns_;
-  values_[Fault::kPolicyAge] = SecondsSince(heard, input.now_ns);
-  values_[Fault::kPolicyOverruns] = overruns_in_row_;
-  values_[Fault::kObserverAge] = SecondsSince(stiffness_ns_, input.now_ns);
-  values_[Fault::kStiffness] = stiffness_.judged ? stiffness_.sigma : 0;
-  values_[Fault::kActionLoop] = stiffness_.rho;
+  values_[DriveFault::kPolicyAge] = SecondsSince(heard, input.now_ns);
+  values_[DriveFault::kPolicyOverruns] = overruns_in_row_;
+  values_[DriveFault::kObserverAge] = SecondsSince(stiffness_ns_, input.now_ns);
+  values_[DriveFault::kStiffness] = stiffness_.judged ? stiffness_.sigma : 0;
+  values_[DriveFault::kActionLoop] = stiffness_.rho;
   if (!answered_) return;
-  values_[Fault::kPolicyWidth] = std::abs(answer_.width - kJoints);
+  values_[DriveFault::kPolicyWidth] = std::abs(answer_.width - kJoints);
   bool finite = answer_.finite;
   if (answer_.width == kJoints) {
     for (int j = 0; j < kJoints; ++j) {
       const double target = answer_.target[At(j)];
       finite = finite && std::isfinite(target);
-      values_.Worsen(Fault::kTargetWild,
+      values_.Worsen(DriveFault::kTargetWild,
                      std::max(config_.q_min[At(j)] - target, target - config_.q_max[At(j)]),
                      j);
     }
   }
-  values_[Fault::kPolicyNotFinite] = finite ? 0 : 1;
+  values_[DriveFault::kPolicyNotFinite] = finite ? 0 : 1;
 }
 
-bool Commander::IsWatched(Fault fault) const {
-  if (state_ == DriveState::kOff) return fault == Fault::kEmergencyStop;
+bool Commander::IsWatched(DriveFault fault) const {
+  if (state_ == DriveState::kOff) return fault == DriveFault::kEmergencyStop;
   switch (KindOf(fault).watch) {
-    case Watch::kAlways:
+    case FaultWatch::kAlways:
       return true;
-    case Watch::kMoving:
+    case FaultWatch::kMoving:
       return state_ >= DriveState::kStandUp;
-    case Watch::kPolicy:
+    case FaultWatch::kPolicy:
       return state_ == DriveState::kPolicy;
   }
   return true;
@@ -245,10 +246,10 @@ bool Commander::IsWatched(Fault fault) const {
 
 void Commander::Judge(std::int64_t now_ns) {
   std::array<bool, kNumFaults> watched{};
-  for (int i = 1; i < kNumFaults; ++i) watched[At(i)] = IsWatched(static_cast<Fault>(i));
-  const Fault stop = monitor_.Update(values_, watched);
+  for (int i = 1; i < kNumFaults; ++i) watched[At(i)] = IsWatched(static_cast<DriveFault>(i));
+  const DriveFault stop = monitor_.Update(values_, watched);
   for (int i = 1; i < kNumFaults; ++i) {
-    const auto fault = static_cast<Fault>(i);
+    const auto fault = static_cast<DriveFault>(i);
     if (!monitor_.newly_tripped(fault) || At(result_.num_reports) >= result_.reports.size())
       continue;
     result_.reports[At(result_.num_reports++)] = {fault,
@@ -258,7 +259,7 @@ void Commander::Judge(std::int64_t now_ns) {
                                                   monitor_.rule(fault).limit,
                                                   values_.joint[At(i)]};
   }
-  if (stop == Fault::kNone) return;
+  if (stop == DriveFault::kNone) return;
   if (!latched()) {
     latched_ = {stop,
                 Reaction::kStop,
@@ -270,26 +271,26 @@ void Commander::Judge(std::int64_t now_ns) {
   if (state_ != DriveState::kDamping) Enter(DriveState::kDamping, now_ns);
 }
 
-Fault Commander::ReasonNotToMove() const {
+DriveFault Commander::ReasonNotToMove() const {
   for (int i = 1; i < kNumFaults; ++i) {
-    const auto fault = static_cast<Fault>(i);
+    const auto fault = static_cast<DriveFault>(i);
     const FaultRule& rule = monitor_.rule(fault);
-    if (KindOf(fault).watch == Watch::kPolicy || rule.reaction != Reaction::kStop) continue;
+    if (KindOf(fault).watch == FaultWatch::kPolicy || rule.reaction != Reaction::kStop) continue;
     if (!(values_[fault] <= rule.limit)) return fault;
   }
-  return Fault::kNone;
+  return DriveFault::kNone;
 }
 
 void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
   if (latched()) {
     if (request.acknowledge) {
       // only what is over may be let go of
-      for (int i = 1; i < kNumFaults && result_.refused == Fault::kNone; ++i) {
-        const auto fault = static_cast<Fault>(i);
+      for (int i = 1; i < kNumFaults && result_.refused == DriveFault::kNone; ++i) {
+        const auto fault = static_cast<DriveFault>(i);
         if (monitor_.rule(fault).reaction != Reaction::kStop || !IsWatched(fault)) continue;
         if (!(values_[fault] <= monitor_.rule(fault).limit)) result_.refused = fault;
       }
-      if (result_.refused == Fault::kNone) latched_ = FaultReport{};
+      if (result_.refused == DriveFault::kNone) latched_ = FaultReport{};
     } else if (request.stand || request.run) {
       result_.refused = latched_.fault;
     }
@@ -301,7 +302,7 @@ void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
   }
   if (request.stand && state_ == DriveState::kDamping) {
     result_.refused = ReasonNotToMove();
-    if (result_.refused == Fault::kNone) Enter(DriveState::kStandUp, now_ns);
+    if (result_.refused == DriveFault::kNone) Enter(DriveState::kStandUp, now_ns);
     return;
   }
   if (state_ == DriveState::kStandUp &&
@@ -347,10 +348,10 @@ void Commander::WriteServo(std::int64_t now_ns) {
   const double up = state_ == DriveState::kStandUp && config_.stand_up_time > 0
                         ? Smooth(since / config_.stand_up_time)
                         : 1;
-  const bool too_stiff = (monitor_.tripped(Fault::kStiffness) &&
-                          monitor_.rule(Fault::kStiffness).reaction == Reaction::kSoften) ||
-                         (monitor_.tripped(Fault::kActionLoop) &&
-                          monitor_.rule(Fault::kActionLoop).reaction == Reaction::kSoften);
+  const bool too_stiff = (monitor_.tripped(DriveFault::kStiffness) &&
+                          monitor_.rule(DriveFault::kStiffness).reaction == Reaction::kSoften) ||
+                         (monitor_.tripped(DriveFault::kActionLoop) &&
+                          monitor_.rule(DriveFault::kActionLoop).reaction == Reaction::kSoften);
   const double change = config_.soften_rate * config_.tick_period;
   gain_scale_ = std::clamp(gain_scale_ + (too_stiff ? -change : change), config_.softest, 1.0);
 

@@ -105,8 +105,8 @@ struct TickResult {
   DriveState state = DriveState::kOff;
   bool latched = false;
   int num_reports = 0;
-  std::array<FaultReport, 8> reports;  ///< faults that began in this tick
-  Fault refused = Fault::kNone;        ///< why a request of the operator was not followed
+  std::array<FaultReport, 8> reports;      ///< faults that began in this tick
+  DriveFault refused = DriveFault::kNone;  ///< why a request of the operator was not followed
 };
 
 /// The command thread's brain: a pure function of what it is told, tick by tick. Does not allocate,
@@ -118,7 +118,7 @@ class Commander {
   const TickResult& Tick(const TickInput& input) noexcept;
 
   DriveState state() const { return state_; }
-  bool latched() const { return latched_.fault != Fault::kNone; }
+  bool latched() const { return latched_.fault != DriveFault::kNone; }
   /// The fault that holds the robot in damping; kNone: none does.
   const FaultReport& latched_fault() const { return latched_; }
   const LimitCounts& limit_counts() const { return limits_; }
@@ -135,10 +135,10 @@ class Commander {
   void MeasureLink(const TickInput& input);
   void MeasureRobot();
   void MeasurePolicy(const TickInput& input);
-  bool IsWatched(Fault fault) const;
+  bool IsWatched(DriveFault fault) const;
   void Judge(std::int64_t now_ns);
   void Follow(const OperatorRequest& request, std::int64_t now_ns);
-  Fault ReasonNotToMove() const;
+  DriveFault ReasonNotToMove() const;
   void Enter(DriveState state, std::int64_t now_ns);
   void WriteDamping();
   void WriteServo(std::int64_t now_ns);

@@ -231,7 +231,7 @@ TEST(Commander, AFaultThatLastsCannotBeAcknowledged) {
   rig.keys.acknowledge = true;
   rig.Step();
   EXPECT_TRUE(rig.last.latched);
-  EXPECT_EQ(rig.last.refused, Fault::kMachineMode);
+  EXPECT_EQ(rig.last.refused, DriveFault::kMachineMode);
 }
 
 TEST(Commander, RefusesToStandUpATiltedRobotAndSaysWhy) {
@@ -243,7 +243,7 @@ TEST(Commander, RefusesToStandUpATiltedRobotAndSaysWhy) {
   rig.keys.stand = true;
   rig.Step();
   EXPECT_EQ(rig.last.state, DriveState::kDamping);
-  EXPECT_EQ(rig.last.refused, Fault::kTilt);
+  EXPECT_EQ(rig.last.refused, DriveFault::kTilt);
   EXPECT_FALSE(rig.last.latched) << "a robot that lies and is damped is no fault";
 }
 

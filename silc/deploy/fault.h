@@ -9,7 +9,7 @@ namespace silc {
 
 /// What can go wrong, in the order in which it is told when several go wrong in one tick. The table
 /// in docs/deploy.md has a row for each.
-enum class Fault : std::uint8_t {
+enum class DriveFault : std::uint8_t {
   kNone,
   // the operator
   kEmergencyStop,
@@ -55,7 +55,7 @@ enum class Fault : std::uint8_t {
   kObserverAge,
   kCount,
 };
-inline constexpr int kNumFaults = static_cast<int>(Fault::kCount);
+inline constexpr int kNumFaults = static_cast<int>(DriveFault::kCount);
 
 /// What a fault does.
 enum class Reaction : std::uint8_t {
@@ -65,7 +65,7 @@ enum class Reaction : std::uint8_t {
 };
 
 /// In which states a fault is looked at.
-enum class Watch : std::uint8_t {
+enum class FaultWatch : std::uint8_t {
   kAlways,  ///< in every state that sends commands
   kMoving,  ///< standing up, standing, policy
   kPolicy,  ///< policy
@@ -73,19 +73,19 @@ enum class Watch : std::uint8_t {
 
 /// What never changes about a fault.
 struct FaultKind {
-  Fault fault;
+  DriveFault fault;
   std::string_view name;  ///< in robot.yaml, in messages
   std::string_view unit;  ///< of value and limit
-  Watch watch;
+  FaultWatch watch;
   bool may_continue;         ///< robot.yaml may say warn (or soften) instead of stop
   std::string_view meaning;  ///< "VALUE UNIT …": what the value is
 };
 
-/// By Fault; the first is a placeholder.
+/// By DriveFault; the first is a placeholder.
 const std::array<FaultKind, kNumFaults>& FaultKinds();
-const FaultKind& KindOf(Fault fault);
+const FaultKind& KindOf(DriveFault fault);
 /// kNone for a name that no fault has.
-Fault FaultNamed(std::string_view name);
+DriveFault FaultNamed(std::string_view name);
 
 /// What robot.yaml says about a fault: it trips when its value has been above `limit`, or no
 /// number, for `ticks` command ticks in a row.
@@ -98,7 +98,7 @@ using FaultRules = std::array<FaultRule, kNumFaults>;
 
 /// A fault as it is told.
 struct FaultReport {
-  Fault fault = Fault::kNone;
+  DriveFault fault = DriveFault::kNone;
   Reaction reaction = Reaction::kStop;
   std::int64_t time_ns = 0;
   double value = 0, limit = 0;
@@ -111,10 +111,10 @@ struct FaultValues {
   std::array<int, kNumFaults> joint;  // −1: no joint's
 
   FaultValues() { joint.fill(-1); }
-  double& operator[](Fault fault) { return value[static_cast<std::size_t>(fault)]; }
-  double operator[](Fault fault) const { return value[static_cast<std::size_t>(fault)]; }
+  double& operator[](DriveFault fault) { return value[static_cast<std::size_t>(fault)]; }
+  double operator[](DriveFault fault) const { return value[static_cast<std::size_t>(fault)]; }
   /// Takes `candidate` if it is worse than what is there; a NaN is worst of all.
-  void Worsen(Fault fault, double candidate, int at_joint);
+  void Worsen(DriveFault fault, double candidate, int at_joint);
 };
 
 /// Holds values against rules tick by tick. No allocation, nothing thrown.
@@ -123,13 +123,13 @@ class FaultMonitor {
   explicit FaultMonitor(const FaultRules& rules) : rules_(rules) {}
 
   /// One tick. `watched` says which faults count now; the others' counts begin anew.
-  /// @return the first that stops the robot, in the order of Fault; kNone: none does.
-  Fault Update(const FaultValues& values, const std::array<bool, kNumFaults>& watched);
+  /// @return the first that stops the robot, in the order of DriveFault; kNone: none does.
+  DriveFault Update(const FaultValues& values, const std::array<bool, kNumFaults>& watched);
 
-  bool tripped(Fault fault) const { return tripped_[static_cast<std::size_t>(fault)]; }
+  bool tripped(DriveFault fault) const { return tripped_[static_cast<std::size_t>(fault)]; }
   /// Tripped in this tick and not in the one before.
-  bool newly_tripped(Fault fault) const { return newly_[static_cast<std::size_t>(fault)]; }
-  const FaultRule& rule(Fault fault) const { return rules_[static_cast<std::size_t>(fault)]; }
+  bool newly_tripped(DriveFault fault) const { return newly_[static_cast<std::size_t>(fault)]; }
+  const FaultRule& rule(DriveFault fault) const { return rules_[static_cast<std::size_t>(fault)]; }
 
  private:
   FaultRules rules_;

@@ -14,7 +14,7 @@ namespace silc::test {
 namespace {
 
 struct FaultRow {
-  Fault fault;
+  DriveFault fault;
   DriveState from;                     // the least state in which it is watched
   std::function<void(Rig*)> inject;    // from now on
   int extra_ticks;                     // beyond the rule's, until the value is over its limit
@@ -46,77 +46,92 @@ std::vector<FaultRow> Rows() {
   constexpr DriveState kDamping = DriveState::kDamping, kStandUp = DriveState::kStandUp,
                        kPolicy = DriveState::kPolicy;
   return {
-      {Fault::kEmergencyStop, DriveState::kOff, [](Rig* r) { r->keys.emergency_stop = true; }, 0},
-      {Fault::kConsoleLost, kDamping, [](Rig* r) { r->keys.console_lost = true; }, 0},
-      {Fault::kRemoteCorrupt,
+      {DriveFault::kEmergencyStop,
+       DriveState::kOff,
+       [](Rig* r) { r->keys.emergency_stop = true; },
+       0},
+      {DriveFault::kConsoleLost, kDamping, [](Rig* r) { r->keys.console_lost = true; }, 0},
+      {DriveFault::kRemoteCorrupt,
        kDamping,
        State([](LowState* s) { std::memcpy(s->remote + 4, &kBad, 4); }),
        10},
-      {Fault::kStateAge, kDamping, [](Rig* r) { r->drop_states = true; }, 25},
-      {Fault::kStateCorrupt,
+      {DriveFault::kStateAge, kDamping, [](Rig* r) { r->drop_states = true; }, 25},
+      {DriveFault::kStateCorrupt,
        kDamping,
        [](Rig* r) { r->spoil_bytes = [](LowState* s) { s->motor[7].q += 1; }; },
        2},
-      {Fault::kTickFrozen, kDamping, [](Rig* r) { r->freeze_tick = true; }, 11},
-      {Fault::kTickBackward, kDamping, [](Rig* r) { r->robot.tick = 0; }, 0},
-      {Fault::kMachineMode, kDamping, State([](LowState* s) { s->mode_machine = 6; }), 0},
-      {Fault::kModePr, kDamping, State([](LowState* s) { s->mode_pr = 1; }), 0},
-      {Fault::kRobotLost, kDamping, [](Rig* r) { r->link.robot_present = false; }, 0},
-      {Fault::kForeignWriter, kDamping, [](Rig* r) { r->link.foreign_writers = 1; }, 0},
-      {Fault::kSendFailed, kDamping, [](Rig* r) { r->link.failed_sends = 6; }, 0},
-      {Fault::kStateNotFinite, kDamping, State([](LowState* s) { s->motor[11].dq = kBad; }), 0},
-      {Fault::kImuQuaternion, kDamping, State([](LowState* s) { s->imu.quat_wxyz[0] = 0.9F; }), 0},
-      {Fault::kTilt,
+      {DriveFault::kTickFrozen, kDamping, [](Rig* r) { r->freeze_tick = true; }, 11},
+      {DriveFault::kTickBackward, kDamping, [](Rig* r) { r->robot.tick = 0; }, 0},
+      {DriveFault::kMachineMode, kDamping, State([](LowState* s) { s->mode_machine = 6; }), 0},
+      {DriveFault::kModePr, kDamping, State([](LowState* s) { s->mode_pr = 1; }), 0},
+      {DriveFault::kRobotLost, kDamping, [](Rig* r) { r->link.robot_present = false; }, 0},
+      {DriveFault::kForeignWriter, kDamping, [](Rig* r) { r->link.foreign_writers = 1; }, 0},
+      {DriveFault::kSendFailed, kDamping, [](Rig* r) { r->link.failed_sends = 6; }, 0},
+      {DriveFault::kStateNotFinite,
+       kDamping,
+       State([](LowState* s) { s->motor[11].dq = kBad; }),
+       0},
+      {DriveFault::kImuQuaternion,
+       kDamping,
+       State([](LowState* s) { s->imu.quat_wxyz[0] = 0.9F; }),
+       0},
+      {DriveFault::kTilt,
        kStandUp,
        State([](LowState* s) {
          s->imu.quat_wxyz[0] = std::cos(0.55F);
          s->imu.quat_wxyz[2] = std::sin(0.55F);
        }),
        0},
-      {Fault::kGyro, kStandUp, State([](LowState* s) { s->imu.gyro[1] = -6.5F; }), 0},
-      {Fault::kJointSpeed, kStandUp, State([](LowState* s) { s->motor[3].dq = -10.5F; }), 0},
-      {Fault::kFastJoints,
+      {DriveFault::kGyro, kStandUp, State([](LowState* s) { s->imu.gyro[1] = -6.5F; }), 0},
+      {DriveFault::kJointSpeed, kStandUp, State([](LowState* s) { s->motor[3].dq = -10.5F; }), 0},
+      {DriveFault::kFastJoints,
        kStandUp,
        State([](LowState* s) {
          for (int j = 0; j < 6; ++j) s->motor[j].dq = 6;
        }),
        0},
-      {Fault::kJointRange, kStandUp, State([](LowState* s) { s->motor[4].q = -0.65F; }), 0},
-      {Fault::kJointTorque, kStandUp, State([](LowState* s) { s->motor[5].tau_est = 90; }), 0},
-      {Fault::kCasingTemperature,
+      {DriveFault::kJointRange, kStandUp, State([](LowState* s) { s->motor[4].q = -0.65F; }), 0},
+      {DriveFault::kJointTorque, kStandUp, State([](LowState* s) { s->motor[5].tau_est = 90; }), 0},
+      {DriveFault::kCasingTemperature,
        kStandUp,
        State([](LowState* s) { s->motor[9].temperature_C[0] = 86; }),
        0},
-      {Fault::kWindingTemperature,
+      {DriveFault::kWindingTemperature,
        kStandUp,
        State([](LowState* s) { s->motor[9].temperature_C[1] = 121; }),
        0},
-      {Fault::kMotorFault, kStandUp, State([](LowState* s) { s->motor[28].fault_word = 4; }), 0},
+      {DriveFault::kMotorFault,
+       kStandUp,
+       State([](LowState* s) { s->motor[28].fault_word = 4; }),
+       0},
       // a motor that does not answer: its joint stays behind
-      {Fault::kTracking, kPolicy, State([](LowState* s) { s->motor[12].q = 1.6F; }), 0},
+      {DriveFault::kTracking, kPolicy, State([](LowState* s) { s->motor[12].q = 1.6F; }), 0},
       // the wrist of a robot that leans on it
-      {Fault::kTorqueLimited, kPolicy, State([](LowState* s) { s->motor[0].q = 1.24F, s->motor[0].dq = 0; }), 501},
-      {Fault::kPolicyNotFinite,
+      {DriveFault::kTorqueLimited,
+       kPolicy,
+       State([](LowState* s) { s->motor[0].q = 1.24F, s->motor[0].dq = 0; }),
+       501},
+      {DriveFault::kPolicyNotFinite,
        kPolicy,
        [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->target[2] = kBad; }; },
        10},
-      {Fault::kPolicyWidth,
+      {DriveFault::kPolicyWidth,
        kPolicy,
        [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->width = 23; }; },
        10},
-      {Fault::kPolicyAge, kPolicy, [](Rig* r) { r->drop_answers = true; }, 31},
-      {Fault::kPolicyOverruns, kPolicy, [](Rig* r) { r->policy_delay_s = 0.021; }, 60},
-      {Fault::kTargetWild,
+      {DriveFault::kPolicyAge, kPolicy, [](Rig* r) { r->drop_answers = true; }, 31},
+      {DriveFault::kPolicyOverruns, kPolicy, [](Rig* r) { r->policy_delay_s = 0.021; }, 60},
+      {DriveFault::kTargetWild,
        kPolicy,
        [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->target[0] = 3.2; }; },
        10},
-      {Fault::kCommandGap, kStandUp, [](Rig* r) { r->extra_ns = 19'000'000; }, 0},
-      {Fault::kCommandOverruns, kStandUp, [](Rig* r) { r->extra_ns = 3'000'000; }, 51},
-      {Fault::kStiffness,
+      {DriveFault::kCommandGap, kStandUp, [](Rig* r) { r->extra_ns = 19'000'000; }, 0},
+      {DriveFault::kCommandOverruns, kStandUp, [](Rig* r) { r->extra_ns = 3'000'000; }, 51},
+      {DriveFault::kStiffness,
        kPolicy,
        [](Rig* r) { r->spoil_note = [](StiffnessNote* n) { n->sigma = 1.01; }; },
        0},
-      {Fault::kActionLoop,
+      {DriveFault::kActionLoop,
        kPolicy,
        [](Rig* r) { r->spoil_note = [](StiffnessNote* n) { n->rho = 1.02; }; },
        0},
@@ -133,7 +148,7 @@ TEST_P(FaultTable, IsSeenAnsweredAndLatched) {
     rig.DriveTo(static_cast<DriveState>(state));
     // a joint that leans on its limit must not be seen as one that stays behind, and so on
     for (int other = 1; other < kNumFaults; ++other) {
-      const bool tested = static_cast<Fault>(other) == row.fault;
+      const bool tested = static_cast<DriveFault>(other) == row.fault;
       EXPECT_FALSE(tested && !(rig.commander.values()[row.fault] <=
                                rig.config.rules[std::size_t(other)].limit));
     }
@@ -200,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, FaultTable, ::testing::ValuesIn(Rows()), [](const
 
 // Those that warn: told, counted, and the robot goes on.
 TEST(FaultTableWarnings, AreToldAndTheRobotGoesOn) {
-  const auto goes_on = [](Fault fault, const std::function<void(Rig*)>& inject, int ticks) {
+  const auto goes_on = [](DriveFault fault, const std::function<void(Rig*)>& inject, int ticks) {
     Rig rig;
     rig.DriveTo(DriveState::kPolicy);
     inject(&rig);
@@ -217,15 +232,15 @@ TEST(FaultTableWarnings, AreToldAndTheRobotGoesOn) {
     EXPECT_EQ(rig.last.state, DriveState::kPolicy);
   };
   goes_on(
-      Fault::kLogDropped, [](Rig* r) { r->log_dropped = 3; }, 2);
+      DriveFault::kLogDropped, [](Rig* r) { r->log_dropped = 3; }, 2);
   goes_on(
-      Fault::kObserverAge, [](Rig* r) { r->drop_notes = true; }, 502);
+      DriveFault::kObserverAge, [](Rig* r) { r->drop_notes = true; }, 502);
 }
 
 // Softening lowers kp while the budget is exceeded, no further than stated, and gives it back.
 TEST(FaultTableWarnings, SofteningLowersGainsAndGivesThemBack) {
   CommanderConfig config = PlainConfig();
-  config.rules[static_cast<std::size_t>(Fault::kStiffness)].reaction = Reaction::kSoften;
+  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
   Rig rig(config);
   rig.DriveTo(DriveState::kPolicy);
   const float before = rig.last.command.motor[4].kp;
@@ -248,7 +263,7 @@ TEST(FaultTableWarnings, EveryFaultHasARow) {
     if (config.rules[static_cast<std::size_t>(i)].reaction != Reaction::kStop) continue;
     int found = 0;
     for (const FaultRow& row : rows) found += static_cast<int>(row.fault) == i ? 1 : 0;
-    EXPECT_EQ(found, 1) << KindOf(static_cast<Fault>(i)).name;
+    EXPECT_EQ(found, 1) << KindOf(static_cast<DriveFault>(i)).name;
   }
 }
 

@@ -20,10 +20,10 @@ enum class RemoteButton : std::uint8_t {
   kB,
   kX,
   kY,
-  kUp,
-  kRight,
-  kDown,
-  kLeft,
+  kPadUp,
+  kPadRight,
+  kPadDown,
+  kPadLeft,
 };
 
 /// The remote's part of a state frame.
