@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/cli/number.h"
 #include "silc/deploy_tools/simulated_robot.h"
 #ifdef SILC_HAS_DDS
@@ -159,7 +160,7 @@ void AddDdsSimOptions(CLI::App* sim, DdsSimArguments* args) {
   sim->add_option("--script",
                   args->script,
                   "with --dds: what happens when, as in '1 press start; 3.5 press A; 4 release; "
-                  "6 push 60 0 0 0.2'");
+                  "6 push 60 0 0 0.2'; @FILE: from a file");
   sim->add_option("--end", args->seconds, "with --dds: ends after this long [s]; 0: when stopped")
       ->check(NumberIn(0.0, 1e6))
       ->capture_default_str();
@@ -177,7 +178,8 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
     throw ConfigError(robot.spec().file + ": the topics are those of a robot with 29 joints");
   }
   SimulationOptions options;
-  options.script = ParseScript(args.script);
+  options.script =
+      ParseScript(args.script.starts_with('@') ? ReadFile(args.script.substr(1)) : args.script);
   options.lockstep = args.lockstep;
   options.seconds = args.seconds;
   const std::unique_ptr<RobotPort> port =

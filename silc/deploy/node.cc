@@ -22,13 +22,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kSecond = 1'000'000'000;  // [ns]
-constexpr int kCommandPriority = 80;             // of SCHED_FIFO, above everything but the kernel's
-constexpr double kDampAtEnd = 1;                 // [s]
+// of SCHED_FIFO: the command thread above what brings its states and carries its commands, those
+// above the policy; observing and logging have what is left
+constexpr int kCommandPriority = 80, kLinkPriority = 75, kPolicyPriority = 70;
+constexpr double kDampAtEnd = 1;  // [s]
 
 std::int64_t Now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+// 0, or why not.
+int AskForPriority(std::thread* thread, int priority) {
+  sched_param parameter{};
+  parameter.sched_priority = priority;
+  return pthread_setschedparam(thread->native_handle(), SCHED_FIFO, &parameter);
 }
 
 bool IsOver(std::int64_t begin_ns, std::int64_t now_ns, double seconds) {
@@ -138,7 +147,7 @@ void Node::Run(const std::atomic<bool>& stop) {
 
 void Node::RunThreads(const std::atomic<bool>& stop) {
   Shared& s = *shared_;
-  std::vector<std::thread> threads;
+  std::vector<std::thread> threads;  // receive, send, policy, then those that have time
   // what the link says of itself, often enough for faults that are watched in ticks
   threads.emplace_back([&] {
     std::int64_t asked_ns = 0;
@@ -212,9 +221,10 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
 
   std::thread command([&] { CommandLoop(stop); });
   if (options_.realtime) {
-    sched_param parameter{};
-    parameter.sched_priority = kCommandPriority;
-    const int refused = pthread_setschedparam(command.native_handle(), SCHED_FIFO, &parameter);
+    const int refused = AskForPriority(&command, kCommandPriority);
+    AskForPriority(&threads[0], kLinkPriority);
+    AskForPriority(&threads[1], kLinkPriority);
+    AskForPriority(&threads[2], kPolicyPriority);
     const bool locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
     priority_ = refused == 0 ? "SCHED_FIFO " + std::to_string(kCommandPriority)
                              : std::string("ordinary priority (") + std::strerror(refused) + ")";
