@@ -4,34 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <random>
 
 #include "silc/deploy/test_robot_frames.h"
-
-namespace {
-
-// Every new in this program is counted while a thread asks for it.
-thread_local bool counts_allocations = false;
-thread_local long allocations = 0;
-
-void* CountedNew(std::size_t size) {
-  if (counts_allocations) ++allocations;
-  void* memory = std::malloc(size > 0 ? size : 1);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return CountedNew(size); }
-void* operator new[](std::size_t size) { return CountedNew(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace silc::test {
 namespace {
@@ -253,8 +229,7 @@ TEST(Commander, AllocatesNothing) {
   LowState frame = rig.robot.Frame();
   TickInput input;
   input.frame = &frame;
-  allocations = 0;
-  counts_allocations = true;
+  const AllocationCount count;
   for (std::int64_t k = 1; k < 2000; ++k) {
     input.now_ns = rig.now_ns + k * 2'000'000;
     frame.tick += 2;
@@ -262,12 +237,9 @@ TEST(Commander, AllocatesNothing) {
     if (k == 1000) input.keys.emergency_stop = true;
     rig.commander.Tick(input);
   }
-  counts_allocations = false;
-  EXPECT_EQ(allocations, 0);
-  counts_allocations = true;
+  EXPECT_EQ(count.here(), 0);
   delete new int(3);  // the guard itself
-  counts_allocations = false;
-  EXPECT_EQ(allocations, 1);
+  EXPECT_EQ(count.here(), 1);
 }
 
 // Frames with random bytes in them, with a right CRC and without: no crash, no unsafe command.

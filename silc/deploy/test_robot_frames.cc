@@ -4,10 +4,48 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <new>
+
+namespace {
+
+thread_local bool counts_here = false, ordinary_thread = false;
+thread_local long allocations_here = 0;
+std::atomic<bool> counts_others{false};
+std::atomic<long> allocations_elsewhere{0};
+
+void* CountedNew(std::size_t size) {
+  if (counts_here) ++allocations_here;
+  if (counts_others && !ordinary_thread) ++allocations_elsewhere;
+  void* memory = std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return CountedNew(size); }
+void* operator new[](std::size_t size) { return CountedNew(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace silc::test {
+
+AllocationCount::AllocationCount() {
+  allocations_here = 0;
+  allocations_elsewhere = 0;
+  counts_here = counts_others = true;
+}
+AllocationCount::~AllocationCount() { counts_here = counts_others = false; }
+long AllocationCount::here() const { return allocations_here; }
+long AllocationCount::unmarked_threads() const { return allocations_elsewhere; }
+void AllocationCount::MarkOrdinaryThread() { ordinary_thread = true; }
+
 namespace {
 
 constexpr double kInertia = 0.2;       // [kg·m²]

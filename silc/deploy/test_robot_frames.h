@@ -36,6 +36,19 @@ std::string WhyUnsafe(const LowCommand& command,
 /// Whether it damps every joint and does nothing else.
 bool IsDamping(const LowCommand& command, const CommanderConfig& config);
 
+/// Counts every new of this program while it lives: of the thread that made it, and of threads that
+/// never called MarkOrdinaryThread().
+class AllocationCount {
+ public:
+  AllocationCount();
+  ~AllocationCount();
+  AllocationCount(const AllocationCount&) = delete;
+  AllocationCount& operator=(const AllocationCount&) = delete;
+  long here() const;
+  long unmarked_threads() const;
+  static void MarkOrdinaryThread();
+};
+
 /// Robot, link, policy, observer and operator in one thread; every fault can be put in.
 struct Rig {
   explicit Rig(const CommanderConfig& config = PlainConfig());
