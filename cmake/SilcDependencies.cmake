@@ -3,6 +3,20 @@
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Threads REQUIRED)
 
+# Cyclone DDS, for robots on the network; its types are compiled by idlc.
+set(SILC_HAS_DDS OFF)
+if(SILC_WITH_DDS)
+  find_package(CycloneDDS QUIET)
+  find_program(SILC_IDLC idlc)
+  if(CycloneDDS_FOUND AND SILC_IDLC)
+    set(SILC_HAS_DDS ON)
+    enable_language(C)
+  else()
+    message(STATUS "Cyclone DDS was not found: silc is built without a link to robots. Install cyclonedds-dev and "
+                   "cyclonedds-tools; -DSILC_WITH_DDS=OFF says so quietly.")
+  endif()
+endif()
+
 if(SILC_WITH_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -25,6 +25,7 @@ int Run(int argc, char** argv) {
   silc::AddObserve(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
+  silc::AddDeploy(&app);
   silc::AddEval(&app);
   silc::AddReport(&app);
   silc::AddExport(&app);

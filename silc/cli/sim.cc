@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/cli/deploy_terminal.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 
@@ -19,6 +20,8 @@ namespace {
 struct SimArguments {
   SimOptions sim;
   std::string backend = "both", push, csv, plot;
+  bool dds = false;
+  DdsSimArguments on_network;
 };
 
 /// "fx,fy,fz@t" or "fx,fy,fz@ts": newtons and seconds.
@@ -38,6 +41,11 @@ void ParsePush(const std::string& text, SimOptions* options) {
 }
 
 void Sim(SimArguments args) {
+  if (args.dds) {
+    args.on_network.robot = args.sim.robot;
+    SimulateOnNetwork(args.on_network);
+    return;
+  }
   if (!args.push.empty()) ParsePush(args.push, &args.sim);
   if (args.backend != "both") args.sim.backends = {args.backend};
   const std::vector<SimTrace> traces = RunSim(args.sim);
@@ -103,6 +111,8 @@ void AddSim(CLI::App* app) {
       ->capture_default_str();
   sim->add_option("--csv", args->csv, "file for the numbers");
   sim->add_option("--plot", args->plot, "SVG file");
+  sim->add_flag("--dds", args->dds, "a G1 in MuJoCo on the robot's topics, for silc deploy");
+  AddDdsSimOptions(sim, &args->on_network);
   sim->callback([args] { Sim(*args); });
 }
 

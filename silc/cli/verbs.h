@@ -11,6 +11,7 @@ void AddObserve(CLI::App* app);
 void AddBench(CLI::App* app);
 void AddMotion(CLI::App* app);
 void AddSim(CLI::App* app);
+void AddDeploy(CLI::App* app);
 void AddEval(CLI::App* app);
 void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);

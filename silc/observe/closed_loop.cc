@@ -107,6 +107,7 @@ ClosedLoop::ClosedLoop(const ClosedLoop& other)
       fallen_height_(other.fallen_height_),
       effort_limit_(other.effort_limit_),
       input_(other.input_),
+      shown_(other.shown_),
       target_(other.target_),
       servo_target_(other.servo_target_),
       tau_(other.tau_),
@@ -131,6 +132,10 @@ void ClosedLoop::Reset() {
 }
 
 void ClosedLoop::Sample() {
+  if (shown_) {
+    input_ = *shown_;
+    return;
+  }
   GetJointPositions(*robot_, *data_, input_.q);
   GetJointVelocities(*robot_, *data_, input_.qd);
   input_.tau = tau_;

@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -81,6 +82,10 @@ class ClosedLoop {
   /// @pre as many entries as the model has, in MuJoCo's order.
   void SetState(std::span<const double> qpos, std::span<const double> qvel);
 
+  /// From now on Decide() shows the policy this instead of the simulation's state: what a robot
+  /// measured.
+  void ShowPolicy(const ObservationInput& input) { shown_ = input; }
+
   /// Hands the last decision to the servo at once, without physics.
   void HoldTarget();
 
@@ -132,8 +137,9 @@ class ClosedLoop {
   double fallen_height_ = 0;      // [m]
   Eigen::VectorXd effort_limit_;  // [N·m] the smaller of the robot's and the layout's
   ObservationInput input_;
-  Eigen::VectorXd target_;        // decided now
-  Eigen::VectorXd servo_target_;  // what the servo holds until the latency has passed
+  std::optional<ObservationInput> shown_;  // in the place of the simulation's
+  Eigen::VectorXd target_;                 // decided now
+  Eigen::VectorXd servo_target_;           // what the servo holds until the latency has passed
   Eigen::VectorXd tau_;
   struct Pending {
     Eigen::VectorXd target;  // [rad]

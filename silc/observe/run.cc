@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "silc/base/error.h"
 #include "silc/npz/npz.h"
@@ -79,6 +81,87 @@ void Keep(Moment moment, const ObservationOptions& options, ObservationRun* run)
   run->moments.push_back(std::move(moment));
 }
 
+// States as they were recorded, one row per control period. What only a log of a robot holds is
+// empty elsewhere.
+struct RecordedStates {
+  int rows = 0;
+  std::vector<double> qpos, qvel;             // rows × nq, nv
+  std::vector<double> tau, gravity, command;  // rows × joints, 3, 5
+  std::vector<double> mode, session;          // rows
+};
+
+void Append(std::vector<double>* to, const std::vector<double>& values) {
+  to->insert(to->end(), values.begin(), values.end());
+}
+
+void AppendStates(const std::string& path, const RobotModel& robot, bool log, RecordedStates* out) {
+  const mjModel* model = robot.model();
+  const NpzFile file = ReadNpz(path);
+  if (log && !file.Has("qpos")) return;  // a second without the policy
+  const std::vector<double> qpos = file["qpos"].AsDoubles({kAnySize, model->nq});
+  const std::vector<double> qvel = file["qvel"].AsDoubles({kAnySize, model->nv});
+  const auto rows = static_cast<std::int64_t>(qpos.size()) / model->nq;
+  if (static_cast<std::int64_t>(qvel.size()) != rows * model->nv) {
+    throw ConfigError(fmt::format("{}: qpos has {} rows and qvel {}: they must be the same states",
+                                  path,
+                                  rows,
+                                  qvel.size() / model->nv));
+  }
+  out->rows += static_cast<int>(rows);
+  Append(&out->qpos, qpos);
+  Append(&out->qvel, qvel);
+  if (!log) return;
+  Append(&out->tau, file["tau"].AsDoubles({rows, robot.num_joints()}));
+  Append(&out->gravity, file["gravity_B"].AsDoubles({rows, 3}));
+  Append(&out->command, file["command"].AsDoubles({rows, 5}));
+  Append(&out->mode, file["contact_mode"].AsDoubles({rows}));
+  Append(&out->session, file["session"].AsDoubles({rows}));
+}
+
+RecordedStates ReadStates(const std::string& path, const RobotModel& robot) {
+  RecordedStates states;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    AppendStates(path, robot, false, &states);
+    return states;
+  }
+  std::vector<std::string> chunks;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("chunk_") && name.ends_with(".npz"))
+      chunks.push_back(entry.path().string());
+  }
+  std::sort(chunks.begin(), chunks.end());
+  if (chunks.empty()) throw ConfigError(path + ": is no log: it holds no chunk_*.npz");
+  for (const std::string& chunk : chunks) AppendStates(chunk, robot, true, &states);
+  return states;
+}
+
+// What the policy saw at a row of a log.
+ObservationInput InputOf(const RecordedStates& states, int row, const RobotModel& robot) {
+  const auto at = [&](const std::vector<double>& values, int width) {
+    return Eigen::Map<const Eigen::VectorXd>(&values[static_cast<std::size_t>(row) * width], width);
+  };
+  const mjModel* model = robot.model();
+  const Eigen::VectorXd qpos = at(states.qpos, model->nq), qvel = at(states.qvel, model->nv);
+  ObservationInput input;
+  input.q.resize(robot.num_joints());
+  input.qd.resize(robot.num_joints());
+  for (int j = 0; j < robot.num_joints(); ++j) {
+    input.q[j] = qpos[robot.qpos_address()[static_cast<std::size_t>(j)]];
+    input.qd[j] = qvel[robot.dof_address()[static_cast<std::size_t>(j)]];
+  }
+  input.tau = at(states.tau, robot.num_joints());
+  input.w_WB_B = qvel.segment<3>(robot.base_dof_address() + 3);
+  input.g_B = at(states.gravity, 3);
+  const Eigen::VectorXd command = at(states.command, 5);
+  input.command.lin_vel = command.head<2>();
+  input.command.yaw_rate = command[2];
+  input.command.height = command[3];
+  input.command.walk = command[4];
+  return input;
+}
+
 // [1] a base's quaternion may be this far from unit length and still be a rotation that was rounded
 constexpr double kUnitTolerance = 1e-3;
 
@@ -141,16 +224,10 @@ ObservationRun ObserveStates(ClosedLoop loop,
                              const ObservationOptions& options,
                              const Progress& progress) {
   const mjModel* model = loop.robot().model();
-  const NpzFile file = ReadNpz(npz_path);
-  const std::vector<double> qpos = file["qpos"].AsDoubles({kAnySize, model->nq});
-  const std::vector<double> qvel = file["qvel"].AsDoubles({kAnySize, model->nv});
-  const int rows = static_cast<int>(qpos.size()) / model->nq;
-  if (static_cast<int>(qvel.size()) != rows * model->nv) {
-    throw ConfigError(fmt::format("{}: qpos has {} rows and qvel {}: they must be the same states",
-                                  npz_path,
-                                  rows,
-                                  qvel.size() / model->nv));
-  }
+  const RecordedStates states = ReadStates(npz_path, loop.robot());
+  const std::vector<double>&qpos = states.qpos, &qvel = states.qvel;
+  const int rows = states.rows;
+  const bool log = !states.mode.empty();
   if (rows == 0) throw ConfigError(npz_path + ": holds no states");
   for (int i = 0; i < rows; ++i) {
     const double* base =
@@ -179,10 +256,17 @@ ObservationRun ObserveStates(ClosedLoop loop,
   for (int i = 0; i < rows; ++i) {
     loop.SetState(row(qpos, i, model->nq), row(qvel, i, model->nv));
     loop.TrackContacts(&tracker);
+    ContactMode mode = tracker.mode();
+    if (log) {
+      const auto k = static_cast<std::size_t>(i);
+      mode = static_cast<ContactMode>(std::clamp(states.mode[k], 0.0, 3.0));
+      // the policy was entered anew
+      if (i > 0 && states.session[k] != states.session[k - 1]) loop.policy().Reset();
+      loop.ShowPolicy(InputOf(states, i, loop.robot()));
+    }
     run.end = loop.Decide();
     if (run.end != LoopStatus::kRunning) break;
-    Moment moment =
-        observer.Observe(&loop.policy(), loop.data(), tracker.mode(), i * loop.period());
+    Moment moment = observer.Observe(&loop.policy(), loop.data(), mode, i * loop.period());
     moment.tau = loop.tau();
     median.Consider(moment, observer, grid);
     Keep(std::move(moment), options, &run);

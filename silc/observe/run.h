@@ -26,8 +26,9 @@ ObservationRun ObserveRollout(ClosedLoop loop,
 
 /// Shows the policy recorded states one after the other: `qpos` (rows × model nq) and `qvel` (rows
 /// × nv) in MuJoCo's order, one row per control period. Contact modes come from the contact forces
-/// MuJoCo finds at each state under the servo's torques. Throws ConfigError on shapes or values
-/// that do not fit.
+/// MuJoCo finds at each state under the servo's torques. A folder is the log of `silc deploy`: its
+/// chunks one after the other, with what the policy saw and the contacts as they were known there.
+/// Throws ConfigError on shapes or values that do not fit.
 ObservationRun ObserveStates(ClosedLoop loop,
                              const std::string& npz_path,
                              const ObservationOptions& options,

@@ -262,6 +262,41 @@ const T& Find(const RobotSpec& spec,
                     DidYouMean(name, NamesOf(items)));
 }
 
+SafetySpec ReadSafety(const YamlNode& node) {
+  node.Keys({"machine_modes",
+             "command_period",
+             "damping_kd",
+             "stand_up_time",
+             "blend_time",
+             "softest",
+             "soften_rate",
+             "max_command",
+             "faults"});
+  SafetySpec safety;
+  for (int i = 0; i < node["machine_modes"].size(); ++i) {
+    safety.machine_modes.push_back(node["machine_modes"][i].AsIntIn(0, 255));
+  }
+  safety.command_period = node["command_period"].AsDoubleIn(1e-4, 0.1);
+  safety.damping_kd = node["damping_kd"].AsDoubleIn(0.01, kMaxKd);
+  safety.stand_up_time = node["stand_up_time"].AsDoubleIn(0.5, 60);
+  safety.blend_time = node["blend_time"].AsDoubleIn(0, 10);
+  safety.softest = node["softest"].AsDoubleIn(0.01, 1);
+  safety.soften_rate = node["soften_rate"].AsDoubleIn(0.01, 100);
+  safety.max_command = node["max_command"].AsDoubles();
+  if (safety.max_command.size() != 3) {
+    node["max_command"].Fail("must be three numbers: vx, vy [m/s], yaw rate [rad/s]");
+  }
+  for (const std::string& name : node["faults"].KeyNames()) {
+    const YamlNode row = node["faults"][name];
+    row.Keys({"limit", "ticks"}, {"reaction"});
+    SafetyRule rule{
+        name, row["limit"].AsDoubleIn(0, 1e9), row["ticks"].AsIntIn(1, 100'000), "stop"};
+    if (row.Has("reaction")) rule.reaction = row["reaction"].AsChoice({"stop", "soften", "warn"});
+    safety.rules.push_back(std::move(rule));
+  }
+  return safety;
+}
+
 RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   root.Keys({"version",
              "name",
@@ -278,7 +313,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
              "default_pose",
              "control_period",
              "physics_period"},
-            {"imus", "hands", "velocity_limit", "roles", "reach"});
+            {"imus", "hands", "velocity_limit", "roles", "reach", "safety"});
   if (const int version = root["version"].AsInt(); version != kFileVersion) {
     root["version"].Fail(std::to_string(version) + " is not a version this program reads; known: " +
                          std::to_string(kFileVersion));
@@ -370,6 +405,8 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   if (root.Has("velocity_limit")) {
     spec.velocity_limit = ReadPerJoint(spec, root["velocity_limit"], 0, 1e4, false);
   }
+  spec.has_safety = root.Has("safety");
+  if (spec.has_safety) spec.safety = ReadSafety(root["safety"]);
   return spec;
 }
 

@@ -78,6 +78,28 @@ struct FootForceThresholds {
   double leave = 0;  // [N] below enter
 };
 
+/// When a fault of docs/deploy.md trips.
+struct SafetyRule {
+  std::string fault;
+  double limit = 0;      // in the fault's unit
+  int ticks = 1;         // of the command thread, in a row
+  std::string reaction;  // "stop", "soften", "warn"
+};
+
+/// What `silc deploy` holds the robot to. docs/deploy.md has the faults, with where limits come
+/// from.
+struct SafetySpec {
+  std::vector<int> machine_modes;   // that the robot may report
+  double command_period = 0.002;    // [s]
+  double damping_kd = 0;            // [N·m·s/rad] while damping, less where a joint is weak
+  double stand_up_time = 0;         // [s]
+  double blend_time = 0;            // [s] over which a policy takes over
+  double softest = 0;               // [1] least factor on kp of a fault that softens
+  double soften_rate = 0;           // [1/s]
+  std::vector<double> max_command;  // [m/s], [m/s], [rad/s] of a full stick
+  std::vector<SafetyRule> rules;    // in the file's order
+};
+
 /// What silc needs to know about a robot beyond its MJCF: the contents of a robot.yaml, checked for
 /// everything that can be checked without compiling the model. docs/robots.md describes the file.
 ///
@@ -113,6 +135,8 @@ struct RobotSpec {
   double control_period = 0;       // [s] one action
   double physics_period = 0;       // [s] one simulation step; control_period is a multiple of it
   Eigen::VectorXd velocity_limit;  // [rad/s] one entry per joint; empty when the file gives none
+  bool has_safety = false;         // whether the file has `safety`
+  SafetySpec safety;
 
   int num_joints() const { return static_cast<int>(joints.size()); }
   int physics_steps_per_control() const;

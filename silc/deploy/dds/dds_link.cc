@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy/dds/dds_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "dds/dds.h"
+#include "silc/base/error.h"
+#include "unitree_hg.h"
+
+namespace silc {
+namespace {
+
+using WireCommand = unitree_hg_msg_dds__LowCmd_;
+using WireState = unitree_hg_msg_dds__LowState_;
+// the generated structs and ours are one image; only the padding is ours to keep zero
+static_assert(sizeof(WireCommand) == sizeof(LowCommand));
+static_assert(sizeof(WireState) == sizeof(LowState));
+static_assert(offsetof(WireCommand, crc) == offsetof(LowCommand, crc));
+static_assert(offsetof(WireState, wireless_remote) == offsetof(LowState, remote));
+static_assert(offsetof(WireState, motor_state) == offsetof(LowState, motor));
+static_assert(offsetof(unitree_hg_msg_dds__MotorState_, motorstate) ==
+              offsetof(MotorReading, fault_word));
+
+void ClearPadding(LowState* state) {
+  std::memset(state->padding, 0, sizeof state->padding);
+  std::memset(state->imu.padding, 0, sizeof state->imu.padding);
+  for (MotorReading& motor : state->motor) std::memset(motor.padding, 0, sizeof motor.padding);
+}
+
+void ClearPadding(LowCommand* command) {
+  std::memset(command->padding, 0, sizeof command->padding);
+  for (MotorCommand& motor : command->motor) std::memset(motor.padding, 0, sizeof motor.padding);
+}
+
+dds_entity_t Made(dds_entity_t entity, const char* what) {
+  if (entity < 0) {
+    throw RunError(std::string("DDS: ") + what + ": " + dds_strretcode(-entity));
+  }
+  return entity;
+}
+
+// A loopback interface often has no multicast: there, participants are looked for by port.
+std::string CycloneConfig(const DdsOptions& options) {
+  std::string general, discovery;
+  if (!options.network.empty()) {
+    general = "<Interfaces><NetworkInterface name=\"" + options.network + "\"/></Interfaces>";
+  }
+  if (options.network == "lo") {
+    general += "<AllowMulticast>spdp</AllowMulticast>";
+    discovery =
+        "<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>30"
+        "</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers>";
+  }
+  return "<CycloneDDS><Domain><General>" + general + "</General><Discovery>" + discovery +
+         "</Discovery></Domain></CycloneDDS>";
+}
+
+// A domain is made once in a process and kept to its end.
+void NeedDomain(const DdsOptions& options) {
+  static std::mutex mutex;
+  static std::map<int, std::string> made;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = made.find(options.domain);
+  if (found != made.end()) {
+    if (found->second == options.network) return;
+    throw RunError("DDS: domain " + std::to_string(options.domain) + " is on another interface");
+  }
+  for (const char c : options.network) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::strchr("._-:@", c) == nullptr) {
+      throw ConfigError("--network " + options.network + ": is not the name of an interface");
+    }
+  }
+  Made(dds_create_domain(static_cast<dds_domainid_t>(options.domain),
+                         CycloneConfig(options).c_str()),
+       ("domain " + std::to_string(options.domain) + " on '" + options.network + "'").c_str());
+  made[options.domain] = options.network;
+}
+
+// A participant with everything below it.
+class DdsParticipant {
+ public:
+  explicit DdsParticipant(const DdsOptions& options) {
+    NeedDomain(options);
+    entity_ =
+        Made(dds_create_participant(static_cast<dds_domainid_t>(options.domain), nullptr, nullptr),
+             "participant");
+  }
+  ~DdsParticipant() { dds_delete(entity_); }
+  DdsParticipant(const DdsParticipant&) = delete;
+  DdsParticipant& operator=(const DdsParticipant&) = delete;
+
+  dds_entity_t MakeTopic(const dds_topic_descriptor_t* type, const char* name) const {
+    return Made(dds_create_topic(entity_, type, name, nullptr, nullptr), name);
+  }
+  dds_entity_t MakeWriter(dds_entity_t topic) const {
+    dds_qos_t* qos = dds_create_qos();
+    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_MSECS(100));
+    dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
+    const dds_entity_t writer = dds_create_writer(entity_, topic, qos, nullptr);
+    dds_delete_qos(qos);
+    return Made(writer, "writer");
+  }
+  dds_entity_t MakeReader(dds_entity_t topic) const {
+    dds_qos_t* qos = dds_create_qos();
+    dds_qset_reliability(qos, DDS_RELIABILITY_BEST_EFFORT, 0);
+    dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
+    const dds_entity_t reader = dds_create_reader(entity_, topic, qos, nullptr);
+    dds_delete_qos(qos);
+    return Made(reader, "reader");
+  }
+  dds_entity_t MakeWaitset(dds_entity_t reader) const {
+    const dds_entity_t waitset = Made(dds_create_waitset(entity_), "waitset");
+    Made(dds_set_status_mask(reader, DDS_DATA_AVAILABLE_STATUS), "status mask");
+    Made(dds_waitset_attach(waitset, reader, 0), "waitset");
+    return waitset;
+  }
+  /// Writers of the reader's topic that belong to other participants.
+  int ForeignWriters(dds_entity_t reader) const {
+    std::array<dds_instance_handle_t, 16> handles{};
+    const dds_return_t count = dds_get_matched_publications(reader, handles.data(), handles.size());
+    dds_guid_t own{};
+    if (dds_get_guid(entity_, &own) != DDS_RETCODE_OK) return 0;
+    int foreign = 0;
+    for (dds_return_t i = 0; i < std::min<dds_return_t>(count, handles.size()); ++i) {
+      dds_builtintopic_endpoint_t* writer =
+          dds_get_matched_publication_data(reader, handles[static_cast<std::size_t>(i)]);
+      if (writer == nullptr) continue;
+      foreign += std::memcmp(&writer->participant_key, &own, sizeof own) != 0 ? 1 : 0;
+      dds_builtintopic_free_endpoint(writer);
+    }
+    return foreign;
+  }
+
+ private:
+  dds_entity_t entity_ = 0;
+};
+
+// Waits for a sample and takes the newest.
+template <typename Wire, typename Frame>
+bool ReceiveFrame(dds_entity_t waitset,
+                  dds_entity_t reader,
+                  std::chrono::nanoseconds wait,
+                  Frame* frame) {
+  dds_attach_t triggered = 0;
+  if (dds_waitset_wait(waitset, &triggered, 1, wait.count()) <= 0) return false;
+  Wire wire;
+  void* samples[1] = {&wire};
+  dds_sample_info_t info;
+  if (dds_take(reader, samples, &info, 1, 1) != 1 || !info.valid_data) return false;
+  std::memcpy(frame, &wire, sizeof *frame);
+  ClearPadding(frame);
+  return true;
+}
+
+class DdsLink : public RobotLink {
+ public:
+  explicit DdsLink(const DdsOptions& options) : participant_(options) {
+    const dds_entity_t commands =
+        participant_.MakeTopic(&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd");
+    const dds_entity_t states =
+        participant_.MakeTopic(&unitree_hg_msg_dds__LowState__desc, "rt/lowstate");
+    reader_ = participant_.MakeReader(states);
+    waitset_ = participant_.MakeWaitset(reader_);
+    writer_ = participant_.MakeWriter(commands);
+    others_ = participant_.MakeReader(commands);
+  }
+
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return ReceiveFrame<WireState>(waitset_, reader_, wait, state);
+  }
+
+  bool SendCommand(const LowCommand& command) override {
+    WireCommand wire;
+    std::memcpy(&wire, &command, sizeof wire);
+    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
+  }
+
+  LinkHealth Health() override {
+    dds_subscription_matched_status_t heard{};
+    dds_publication_matched_status_t hearing{};
+    LinkHealth health;
+    dds_get_subscription_matched_status(reader_, &heard);
+    dds_get_publication_matched_status(writer_, &hearing);
+    // the reader that counts others matches our own writer, too
+    health.robot_present = heard.current_count > 0 && hearing.current_count > 1;
+    health.foreign_writers = participant_.ForeignWriters(others_);
+    // nobody reads them: the newest is enough to keep
+    return health;
+  }
+
+ private:
+  DdsParticipant participant_;
+  dds_entity_t reader_ = 0, waitset_ = 0, writer_ = 0, others_ = 0;
+};
+
+class DdsPort : public RobotPort {
+ public:
+  explicit DdsPort(const DdsOptions& options) : participant_(options) {
+    const dds_entity_t commands =
+        participant_.MakeTopic(&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd");
+    const dds_entity_t states =
+        participant_.MakeTopic(&unitree_hg_msg_dds__LowState__desc, "rt/lowstate");
+    reader_ = participant_.MakeReader(commands);
+    waitset_ = participant_.MakeWaitset(reader_);
+    writer_ = participant_.MakeWriter(states);
+  }
+
+  bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {
+    return ReceiveFrame<WireCommand>(waitset_, reader_, wait, command);
+  }
+
+  bool SendState(const LowState& state) override {
+    WireState wire;
+    std::memcpy(&wire, &state, sizeof wire);
+    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
+  }
+
+ private:
+  DdsParticipant participant_;
+  dds_entity_t reader_ = 0, waitset_ = 0, writer_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RobotLink> MakeDdsLink(const DdsOptions& options) {
+  return std::make_unique<DdsLink>(options);
+}
+
+std::unique_ptr<RobotPort> MakeDdsPort(const DdsOptions& options) {
+  return std::make_unique<DdsPort>(options);
+}
+
+}  // namespace silc

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both ends on the loopback interface, in one process.
+#include "silc/deploy/dds/dds_link.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "silc/base/error.h"
+
+namespace silc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kDomain = 77;  // nobody's
+
+template <typename Condition>
+bool Within(std::chrono::seconds time, Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+template <typename Frame>
+Frame RandomFrame(std::mt19937* rng) {
+  Frame frame;
+  auto* bytes = reinterpret_cast<unsigned char*>(&frame);
+  for (std::size_t i = 0; i < sizeof frame; ++i) bytes[i] = static_cast<unsigned char>((*rng)());
+  return frame;
+}
+
+void ClearPad(LowState* s) {
+  std::memset(s->padding, 0, 2);
+  std::memset(s->imu.padding, 0, 2);
+  for (MotorReading& m : s->motor) std::memset(m.padding, 0, 3);
+}
+void ClearPad(LowCommand* c) {
+  std::memset(c->padding, 0, 2);
+  for (MotorCommand& m : c->motor) std::memset(m.padding, 0, 3);
+}
+
+TEST(DdsLink, CarriesFramesBitByBitAndKnowsItsPeers) {
+  const DdsOptions options{.domain = kDomain, .network = "lo"};
+  const auto link = MakeDdsLink(options);
+  EXPECT_FALSE(link->Health().robot_present);
+  EXPECT_EQ(link->Health().foreign_writers, 0) << "our own writer is not foreign";
+  auto port = MakeDdsPort(options);
+  ASSERT_TRUE(Within(10s, [&] { return link->Health().robot_present; }));
+
+  std::mt19937 rng(1);
+  for (int trial = 0; trial < 20; ++trial) {
+    LowState sent = RandomFrame<LowState>(&rng), state;
+    ASSERT_TRUE(port->SendState(sent));
+    ASSERT_TRUE(link->ReceiveState(&state, 2s));
+    ClearPad(&sent);
+    EXPECT_EQ(std::memcmp(&sent, &state, sizeof sent), 0);
+    LowCommand told = RandomFrame<LowCommand>(&rng), command;
+    ASSERT_TRUE(link->SendCommand(told));
+    ASSERT_TRUE(port->ReceiveCommand(&command, 2s));
+    ClearPad(&told);
+    EXPECT_EQ(std::memcmp(&told, &command, sizeof told), 0);
+  }
+  LowState none;
+  EXPECT_FALSE(link->ReceiveState(&none, 1ms)) << "each is received once";
+
+  const auto other = MakeDdsLink(options);
+  EXPECT_TRUE(Within(10s, [&] { return link->Health().foreign_writers == 1; }));
+  port.reset();
+  EXPECT_TRUE(Within(10s, [&] { return !link->Health().robot_present; }));
+}
+
+TEST(DdsLink, RefusesWhatIsNoInterface) {
+  EXPECT_THROW(MakeDdsLink({.domain = 78, .network = "lo\"/><x"}), ConfigError);
+  EXPECT_THROW(MakeDdsLink({.domain = 79, .network = "nosuch0"}), RunError);
+}
+
+}  // namespace
+}  // namespace silc

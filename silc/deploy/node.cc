@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy/node.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "silc/deploy/mailbox.h"
+
+namespace silc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kSecond = 1'000'000'000;  // [ns]
+// of SCHED_FIFO: the command thread above what brings its states and carries its commands, those
+// above the policy; observing and logging have what is left
+constexpr int kCommandPriority = 80, kLinkPriority = 75, kPolicyPriority = 70;
+constexpr double kDampAtEnd = 1;  // [s]
+
+std::int64_t Now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+// 0, or why not.
+int AskForPriority(std::thread* thread, int priority) {
+  sched_param parameter{};
+  parameter.sched_priority = priority;
+  return pthread_setschedparam(thread->native_handle(), SCHED_FIFO, &parameter);
+}
+
+bool IsOver(std::int64_t begin_ns, std::int64_t now_ns, double seconds) {
+  return seconds > 0 && 1e-9 * static_cast<double>(now_ns - begin_ns) >= seconds;
+}
+
+}  // namespace
+
+void OperatorPanel::SetVelocity(double vx, double vy, double yaw_rate) {
+  vx_.store(static_cast<float>(vx), std::memory_order_relaxed);
+  vy_.store(static_cast<float>(vy), std::memory_order_relaxed);
+  yaw_rate_.store(static_cast<float>(yaw_rate), std::memory_order_relaxed);
+}
+
+OperatorRequest OperatorPanel::Take() {
+  const std::uint32_t asked = asked_.exchange(0, std::memory_order_relaxed);
+  OperatorRequest request;
+  request.emergency_stop = (asked & kStop) != 0;
+  request.damp = (asked & kDamp) != 0;
+  request.stand = (asked & kStand) != 0;
+  request.run = (asked & kRun) != 0;
+  request.acknowledge = (asked & kAcknowledge) != 0;
+  request.console_lost = lost_.load(std::memory_order_relaxed);
+  request.vx = vx_.load(std::memory_order_relaxed);
+  request.vy = vy_.load(std::memory_order_relaxed);
+  request.yaw_rate = yaw_rate_.load(std::memory_order_relaxed);
+  return request;
+}
+
+void DeadlineStatistics::Add(double gap, double period, double tick_work) {
+  ++ticks;
+  late += gap > 2 * period ? 1 : 0;
+  worst = std::max(worst, gap - period);
+  most_work = std::max(most_work, tick_work);
+  const auto bin = static_cast<int>(std::abs(gap - period) / kBin);
+  ++histogram[static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1))];
+}
+
+double DeadlineStatistics::Jitter(double quantile) const {
+  const double wanted = quantile * static_cast<double>(ticks);
+  double seen = 0;
+  for (int bin = 0; bin < kBins; ++bin) {
+    seen += histogram[static_cast<std::size_t>(bin)];
+    if (seen >= wanted) return (bin + 1) * kBin;
+  }
+  return kBins * kBin;
+}
+
+// What the command thread shares with the others.
+struct Node::Shared {
+  // A semaphore: posting neither locks nor allocates.
+  class Bell {
+   public:
+    Bell() { sem_init(&semaphore_, 0, 0); }
+    ~Bell() { sem_destroy(&semaphore_); }
+    Bell(const Bell&) = delete;
+    Bell& operator=(const Bell&) = delete;
+    void Ring() { sem_post(&semaphore_); }
+    void Wait(std::int64_t ns) {
+      timespec end{};
+      clock_gettime(CLOCK_REALTIME, &end);
+      const std::int64_t at = end.tv_nsec + ns;
+      end.tv_sec += at / kSecond;
+      end.tv_nsec = at % kSecond;
+      while (sem_timedwait(&semaphore_, &end) != 0 && errno == EINTR) {
+      }
+      while (sem_trywait(&semaphore_) == 0) {
+      }
+    }
+
+   private:
+    sem_t semaphore_{};
+  };
+
+  Mailbox<LowState> states;
+  Mailbox<LowCommand> commands;
+  Mailbox<PolicyRequest> requests;
+  Mailbox<PolicyAnswer> answers;
+  Ring<PolicyRequest, 32> watched;  // every request: the observer's history must be whole
+  Mailbox<StiffnessNote> notes;
+  Ring<TickRecord, 2048> records;
+  Ring<FaultReport, 64> reports;
+  Ring<DriveFault, 16> refusals;
+  std::atomic<bool> robot_present{false};
+  std::atomic<int> foreign_writers{0}, failed_sends{0};
+  std::atomic<DriveState> state{DriveState::kOff};
+  std::atomic<bool> over{false};  // for the threads around the command thread
+  Bell send, ask, watch, log;
+};
+
+Node::Node(RobotLink* link, const NodeOptions& options, NodeWork work)
+    : link_(link),
+      options_(options),
+      work_(std::move(work)),
+      commander_(options.commander),
+      shared_(std::make_unique<Shared>()) {}
+
+Node::~Node() = default;
+
+void Node::Run(const std::atomic<bool>& stop) {
+  if (options_.lockstep) {
+    RunLockstep(stop);
+  } else {
+    RunThreads(stop);
+  }
+}
+
+void Node::RunThreads(const std::atomic<bool>& stop) {
+  Shared& s = *shared_;
+  std::vector<std::thread> threads;  // receive, send, policy, then those that have time
+  // what the link says of itself, often enough for faults that are watched in ticks
+  threads.emplace_back([&] {
+    std::int64_t asked_ns = 0;
+    while (!s.over) {
+      if (link_->ReceiveState(&s.states.draft(), 5ms)) s.states.Publish();
+      if (Now() - asked_ns < kSecond / 100) continue;
+      asked_ns = Now();
+      const LinkHealth health = link_->Health();
+      s.robot_present = health.robot_present;
+      s.foreign_writers = health.foreign_writers;
+    }
+  });
+  threads.emplace_back([&] {
+    while (!s.over) {
+      s.send.Wait(kSecond / 100);
+      const LowCommand* command = s.commands.Take();
+      if (command == nullptr) continue;
+      if (link_->SendCommand(*command)) {
+        s.failed_sends = 0;
+      } else {
+        ++s.failed_sends;
+      }
+    }
+  });
+  threads.emplace_back([&] {
+    while (!s.over) {
+      s.ask.Wait(kSecond / 100);
+      const PolicyRequest* request = s.requests.Take();
+      if (request == nullptr) continue;
+      PolicyAnswer& answer = s.answers.draft();
+      work_.policy(*request, &answer);
+      answer.sequence = request->sequence;
+      answer.session = request->session;
+      answer.asked_ns = request->time_ns;
+      answer.answered_ns = Now();
+      s.answers.Publish();
+    }
+  });
+  if (work_.observe) {
+    threads.emplace_back([&] {
+      while (!s.over) {
+        s.watch.Wait(kSecond / 100);
+        while (const PolicyRequest* request = s.watched.Front()) {
+          work_.observe(*request, &s.notes.draft());
+          s.notes.Publish();
+          s.watched.Pop();
+        }
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    while (true) {
+      const bool last = s.over;
+      s.log.Wait(kSecond / 50);
+      while (const TickRecord* record = s.records.Front()) {
+        if (work_.log) work_.log(*record);
+        s.records.Pop();
+      }
+      while (const FaultReport* report = s.reports.Front()) {
+        if (work_.tell) work_.tell(*report);
+        s.reports.Pop();
+      }
+      while (const DriveFault* refused = s.refusals.Front()) {
+        if (work_.tell_refused) work_.tell_refused(*refused);
+        s.refusals.Pop();
+      }
+      if (work_.tell_state && s.state != told_state_) work_.tell_state(told_state_ = s.state);
+      if (last) return;
+    }
+  });
+
+  std::thread command([&] { CommandLoop(stop); });
+  if (options_.realtime) {
+    const int refused = AskForPriority(&command, kCommandPriority);
+    AskForPriority(&threads[0], kLinkPriority);
+    AskForPriority(&threads[1], kLinkPriority);
+    AskForPriority(&threads[2], kPolicyPriority);
+    const bool locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
+    priority_ = refused == 0 ? "SCHED_FIFO " + std::to_string(kCommandPriority)
+                             : std::string("ordinary priority (") + std::strerror(refused) + ")";
+    priority_ += locked ? ", memory locked" : ", memory not locked";
+  }
+  command.join();
+  s.over = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Node::CommandLoop(const std::atomic<bool>& stop) {
+  Shared& s = *shared_;
+  const double period = options_.commander.tick_period;
+  const auto period_ns = static_cast<std::int64_t>(std::llround(1e9 * period));
+  std::int64_t next = Now() + period_ns, before = next - period_ns, stopped = 0;
+  const std::int64_t begin = before;
+  int dropped_now = 0;
+  while (true) {
+    timespec until{};
+    until.tv_sec = next / kSecond;
+    until.tv_nsec = next % kSecond;
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+    }
+    TickInput input;
+    input.now_ns = Now();
+    input.frame = s.states.Take();
+    input.answer = s.answers.Take();
+    input.stiffness = s.notes.Take();
+    input.link = {s.robot_present, s.foreign_writers, s.failed_sends};
+    input.keys = panel_.Take();
+    input.log_dropped = dropped_now;
+    // at the end: damping, for a while
+    const bool over = stop || IsOver(begin, input.now_ns, options_.seconds);
+    if (over && stopped == 0) stopped = input.now_ns;
+    if (stopped != 0) input.keys.damp = true;
+
+    const TickResult& result = commander_.Tick(input);
+    if (result.send && !options_.dry_run) {
+      s.commands.Put(result.command);
+      s.send.Ring();
+    }
+    if (result.ask_policy) {
+      s.requests.Put(result.request);
+      s.ask.Ring();
+      if (PolicyRequest* watched = s.watched.Draft()) {
+        *watched = result.request;
+        s.watched.Push();
+        s.watch.Ring();
+      }
+    }
+    for (int i = 0; i < result.num_reports; ++i) {
+      if (FaultReport* report = s.reports.Draft()) {
+        *report = result.reports[static_cast<std::size_t>(i)];
+        s.reports.Push();
+      }
+    }
+    if (result.refused != DriveFault::kNone) {
+      if (DriveFault* refused = s.refusals.Draft()) {
+        *refused = result.refused;
+        s.refusals.Push();
+      }
+    }
+    s.state = result.state;
+    const double gap = 1e-9 * static_cast<double>(input.now_ns - before);
+    const double work = 1e-9 * static_cast<double>(Now() - input.now_ns);
+    deadlines_.Add(gap, period, work);
+    before = input.now_ns;
+    dropped_now = 0;
+    if (TickRecord* record = s.records.Draft()) {
+      record->time_ns = input.now_ns;
+      record->gap = gap;
+      record->work = work;
+      record->state = result.state;
+      record->latched = commander_.latched_fault().fault;
+      record->sent = result.send && !options_.dry_run;
+      record->fresh = input.frame != nullptr;
+      if (input.frame != nullptr) record->robot = *input.frame;
+      record->command = result.command;
+      s.records.Push();
+    } else {
+      ++dropped_;
+      dropped_now = 1;
+    }
+    if (stopped != 0 && (1e-9 * static_cast<double>(input.now_ns - stopped) > kDampAtEnd ||
+                         result.state == DriveState::kOff)) {
+      return;
+    }
+    // a tick that came late is not caught up with: the next one keeps its distance
+    next = std::max(next + period_ns, input.now_ns + period_ns / 2);
+  }
+}
+
+void Node::Tell(const TickResult& result) {
+  for (int i = 0; i < result.num_reports && work_.tell; ++i) {
+    work_.tell(result.reports[static_cast<std::size_t>(i)]);
+  }
+  if (result.refused != DriveFault::kNone && work_.tell_refused) work_.tell_refused(result.refused);
+  if (result.state != told_state_ && work_.tell_state) work_.tell_state(result.state);
+  told_state_ = result.state;
+}
+
+void Node::RunLockstep(const std::atomic<bool>& stop) {
+  const auto period_ns =
+      static_cast<std::int64_t>(std::llround(1e9 * options_.commander.tick_period));
+  LowState state{};
+  PolicyAnswer answer;
+  StiffnessNote note;
+  bool answered = false, noted = false;
+  std::int64_t now_ns = 0, begin = 0, before = 0, stopped = 0;
+  TickRecord record;
+  while (true) {
+    // without a robot time goes on all the same, or its loss would never be noticed
+    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 100ms : 1000ms);
+    now_ns = fresh ? static_cast<std::int64_t>(state.tick) * 1'000'000 : now_ns + 100 * period_ns;
+    if (begin == 0) begin = now_ns;
+    const bool over = stop || IsOver(begin, now_ns, options_.seconds);
+    if (over && stopped == 0) stopped = std::max<std::int64_t>(now_ns, 1);
+    TickInput input;
+    input.now_ns = now_ns;
+    input.frame = fresh ? &state : nullptr;
+    input.answer = answered ? &answer : nullptr;
+    input.stiffness = noted ? &note : nullptr;
+    input.link = link_->Health();
+    input.keys = panel_.Take();
+    if (stopped != 0) input.keys.damp = true;
+    const TickResult& result = commander_.Tick(input);
+    answered = noted = false;
+    if (result.ask_policy) {
+      work_.policy(result.request, &answer);
+      answer.sequence = result.request.sequence;
+      answer.session = result.request.session;
+      answer.asked_ns = answer.answered_ns = result.request.time_ns;
+      answered = true;
+      if (work_.observe) {
+        work_.observe(result.request, &note);
+        noted = true;
+      }
+    }
+    Tell(result);
+    deadlines_.Add(before == 0 ? options_.commander.tick_period : 1e-9 * double(now_ns - before),
+                   options_.commander.tick_period,
+                   0);
+    record = TickRecord{now_ns,
+                        1e-9 * double(now_ns - before),
+                        0,
+                        result.state,
+                        commander_.latched_fault().fault,
+                        result.send && !options_.dry_run,
+                        fresh,
+                        state,
+                        result.command};
+    before = now_ns;
+    if (work_.log) work_.log(record);
+    // what is sent while off lets the robot go on and moves nothing: its motors are disabled
+    LowCommand command = result.command;
+    if (!result.send) {
+      for (MotorCommand& motor : command.motor) motor = MotorCommand{};
+      command.crc = FrameCrc(command);
+    }
+    if (!options_.dry_run) link_->SendCommand(command);
+    if (stopped != 0 &&
+        (1e-9 * double(now_ns - stopped) > kDampAtEnd || result.state == DriveState::kOff)) {
+      return;
+    }
+  }
+}
+
+}  // namespace silc

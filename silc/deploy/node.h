@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "silc/deploy/commander.h"
+#include "silc/deploy/link.h"
+
+namespace silc {
+
+/// Keys and the velocity they ask for, from any thread to the command thread. Nobody waits.
+class OperatorPanel {
+ public:
+  void Stop() { Ask(kStop); }
+  void Damp() { Ask(kDamp); }
+  void Stand() { Ask(kStand); }
+  void Run() { Ask(kRun); }
+  void Acknowledge() { Ask(kAcknowledge); }
+  void ConsoleLost() { lost_.store(true, std::memory_order_relaxed); }
+  void SetVelocity(double vx, double vy, double yaw_rate);  ///< [m/s], [rad/s]
+
+  /// The command thread's: requests since the last call.
+  OperatorRequest Take();
+
+ private:
+  enum Bit : std::uint32_t { kStop = 1, kDamp = 2, kStand = 4, kRun = 8, kAcknowledge = 16 };
+  void Ask(Bit bit) { asked_.fetch_or(bit, std::memory_order_relaxed); }
+  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<bool> lost_{false};
+  std::atomic<float> vx_{0}, vy_{0}, yaw_rate_{0};
+};
+
+/// One tick as the log keeps it.
+struct TickRecord {
+  std::int64_t time_ns = 0;
+  double gap = 0;   // [s] since the tick before
+  double work = 0;  // [s] the tick took
+  DriveState state = DriveState::kOff;
+  DriveFault latched = DriveFault::kNone;
+  bool sent = false;
+  bool fresh = false;  ///< whether `robot` came in this tick
+  LowState robot{};
+  LowCommand command{};
+};
+
+/// How well the command thread kept its time. Histogram of |gap − period| in steps of 10 µs.
+struct DeadlineStatistics {
+  static constexpr int kBins = 2000;
+  static constexpr double kBin = 1e-5;  // [s]
+  std::uint64_t ticks = 0, late = 0;
+  double worst = 0;      // [s] longest gap − period
+  double most_work = 0;  // [s]
+  std::array<std::uint32_t, kBins> histogram{};
+
+  void Add(double gap, double period, double work);
+  /// [s] below which the share `quantile` of ticks lies.
+  double Jitter(double quantile) const;
+};
+
+/// What is asked of, and told to, the rest of the program. Each is called by one thread of its own
+/// and may allocate, lock and take its time; its answer then comes late, and the commander says so.
+struct NodeWork {
+  std::function<void(const PolicyRequest&, PolicyAnswer*)> policy;
+  std::function<void(const PolicyRequest&, StiffnessNote*)> observe;  ///< may be empty
+  std::function<void(const TickRecord&)> log;                         ///< may be empty
+  std::function<void(const FaultReport&)> tell;
+  std::function<void(DriveFault)> tell_refused;
+  std::function<void(DriveState)> tell_state;
+};
+
+struct NodeOptions {
+  CommanderConfig commander;
+  bool dry_run = false;   ///< nothing is sent
+  bool lockstep = false;  ///< a tick for every state, in the robot's time; for simulations
+  bool realtime = true;   ///< asks for SCHED_FIFO and locked memory
+  double seconds = 0;     ///< [s] ends after this long, in lock step of the robot's time; 0: never
+};
+
+/// The command thread and those around it:
+///
+///     receive   waits for states                       → command
+///     command   500 Hz, Commander::Tick()              → send, policy, observe, log
+///     send      hands commands to the transport
+///     policy, observe, log                             NodeWork
+///
+/// The command thread shares nothing with others but mailboxes, rings and atomics: it does not
+/// allocate, lock or throw.
+class Node {
+ public:
+  Node(RobotLink* link, const NodeOptions& options, NodeWork work);
+  ~Node();
+
+  /// Runs until `stop` is true, then damps for a second more. Call once.
+  void Run(const std::atomic<bool>& stop);
+
+  OperatorPanel& panel() { return panel_; }
+  const DeadlineStatistics& deadlines() const { return deadlines_; }  ///< after Run()
+  const Commander& commander() const { return commander_; }           ///< after Run()
+  /// Whether the command thread runs at real-time priority in locked memory, or why not.
+  const std::string& priority() const { return priority_; }
+  std::uint64_t dropped_records() const { return dropped_; }
+
+ private:
+  struct Shared;
+  void RunThreads(const std::atomic<bool>& stop);
+  void RunLockstep(const std::atomic<bool>& stop);
+  void CommandLoop(const std::atomic<bool>& stop);
+  void Tell(const TickResult& result);
+
+  RobotLink* link_;
+  NodeOptions options_;
+  NodeWork work_;
+  Commander commander_;
+  OperatorPanel panel_;
+  DeadlineStatistics deadlines_;
+  std::string priority_ = "ordinary priority";
+  std::uint64_t dropped_ = 0;
+  DriveState told_state_ = DriveState::kOff;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace silc

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of the node, with a plain robot in this process. Limits on time are wide: this
+// computer may be busy.
+#include "silc/deploy/node.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "silc/deploy/test_robot_frames.h"
+
+namespace silc::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+CommanderConfig PatientConfig() {
+  CommanderConfig config = PlainConfig();
+  for (const DriveFault fault : {DriveFault::kStateAge,
+                                 DriveFault::kPolicyAge,
+                                 DriveFault::kCommandGap,
+                                 DriveFault::kObserverAge}) {
+    config.rules[static_cast<std::size_t>(fault)].limit = 20;
+  }
+  for (const DriveFault fault : {DriveFault::kCommandOverruns, DriveFault::kPolicyOverruns}) {
+    config.rules[static_cast<std::size_t>(fault)].limit = 1e9;
+  }
+  config.stand_up_time = 0.5;
+  return config;
+}
+
+// Marks the node's link threads as ones that may allocate.
+class MarkedLink : public RobotLink {
+ public:
+  explicit MarkedLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    AllocationCount::MarkOrdinaryThread();
+    return link_->ReceiveState(state, wait);
+  }
+  bool SendCommand(const LowCommand& command) override {
+    AllocationCount::MarkOrdinaryThread();
+    return link_->SendCommand(command);
+  }
+  LinkHealth Health() override { return link_->Health(); }
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
+  const CommanderConfig config = PatientConfig();
+  InProcessBus bus;
+  MarkedLink link(bus.MakeLink());
+  const std::unique_ptr<RobotPort> port = bus.MakePort();
+  std::atomic<bool> stop{false}, over{false};
+  LowCommand last{};
+  std::thread robot_thread([&] {
+    AllocationCount::MarkOrdinaryThread();
+    PlainRobot robot(config);
+    while (!over) {
+      port->SendState(robot.Frame());
+      LowCommand command;
+      if (port->ReceiveCommand(&command, 2ms)) last = command;
+      robot.Step(&last, config);
+    }
+  });
+
+  NodeOptions options;
+  options.commander = config;
+  options.realtime = false;
+  std::atomic<int> answers{0}, observations{0}, records{0};
+  std::atomic<DriveState> state{DriveState::kOff};
+  std::atomic<int> faults{0};
+  NodeWork work;
+  work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+    AllocationCount::MarkOrdinaryThread();
+    answer->width = kRobotMotors;
+    answer->target = config.stand_pose;
+    ++answers;
+  };
+  work.observe = [&](const PolicyRequest& request, StiffnessNote* note) {
+    AllocationCount::MarkOrdinaryThread();
+    *note = {.sequence = request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+    ++observations;
+  };
+  work.log = [&](const TickRecord&) {
+    AllocationCount::MarkOrdinaryThread();
+    ++records;
+  };
+  work.tell = [&](const FaultReport&) { ++faults; };
+  work.tell_state = [&](DriveState now) { state = now; };
+  Node node(&link, options, std::move(work));
+  AllocationCount::MarkOrdinaryThread();
+  std::thread runner([&] {
+    AllocationCount::MarkOrdinaryThread();
+    node.Run(stop);
+  });
+  const auto reach = [&](DriveState wanted, void (OperatorPanel::*ask)()) {
+    for (int k = 0; k < 500 && state != wanted; ++k) {
+      (node.panel().*ask)();
+      std::this_thread::sleep_for(20ms);
+    }
+    EXPECT_EQ(state.load(), wanted) << Name(wanted);
+  };
+  reach(DriveState::kDamping, &OperatorPanel::Damp);
+  reach(DriveState::kStandUp, &OperatorPanel::Stand);
+  reach(DriveState::kPolicy, &OperatorPanel::Run);
+  {
+    std::this_thread::sleep_for(300ms);
+    const AllocationCount count;
+    std::this_thread::sleep_for(500ms);
+    EXPECT_EQ(count.unmarked_threads(), 0);
+  }
+  stop = true;
+  runner.join();
+  over = true;
+  robot_thread.join();
+  EXPECT_GT(answers, 10);
+  EXPECT_GT(observations, 10);
+  EXPECT_EQ(records, static_cast<int>(node.deadlines().ticks));
+  EXPECT_EQ(node.dropped_records(), 0U);
+  EXPECT_EQ(faults, 0);
+  EXPECT_TRUE(IsDamping(last, config)) << "the last word";
+}
+
+TEST(DeadlineStatistics, CountsWhatWasLate) {
+  DeadlineStatistics statistics;
+  for (int k = 0; k < 999; ++k) statistics.Add(0.002, 0.002, 1e-6);
+  statistics.Add(0.0053, 0.002, 2e-6);
+  EXPECT_EQ(statistics.ticks, 1000U);
+  EXPECT_EQ(statistics.late, 1U);
+  EXPECT_NEAR(statistics.worst, 0.0033, 1e-12);
+  EXPECT_DOUBLE_EQ(statistics.Jitter(0.99), 1e-5);
+  EXPECT_NEAR(statistics.Jitter(0.9995), 0.0033, 2e-5);
+  EXPECT_EQ(statistics.most_work, 2e-6);
+}
+
+TEST(OperatorPanel, GivesEveryRequestOnce) {
+  OperatorPanel panel;
+  panel.Stand();
+  panel.SetVelocity(0.25, 0, -0.5);
+  const OperatorRequest request = panel.Take();
+  EXPECT_TRUE(request.stand);
+  EXPECT_FALSE(request.run || request.damp || request.emergency_stop || request.console_lost);
+  EXPECT_EQ(request.vx, 0.25);
+  EXPECT_FALSE(panel.Take().stand);
+  EXPECT_EQ(panel.Take().yaw_rate, -0.5) << "a velocity stays";
+  panel.ConsoleLost();
+  panel.Stop();
+  EXPECT_TRUE(panel.Take().emergency_stop);
+  EXPECT_TRUE(panel.Take().console_lost) << "and so does a lost console";
+}
+
+}  // namespace
+}  // namespace silc::test

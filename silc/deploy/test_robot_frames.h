@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A robot of 29 joints that know nothing of each other, and a commander that drives it, tick by
+// tick, with faults put in between.
+
+#include <functional>
+#include <string>
+
+#include "silc/deploy/commander.h"
+
+namespace silc::test {
+
+/// Numbers like the G1's.
+CommanderConfig PlainConfig();
+
+/// Joints with an inertia each, driven as motors are.
+class PlainRobot {
+ public:
+  explicit PlainRobot(const CommanderConfig& config);
+  /// One tick under `command`; null: the last one goes on.
+  void Step(const LowCommand* command, const CommanderConfig& config);
+  LowState Frame() const;  ///< with its CRC
+
+  JointArray q{}, qd{}, tau{};
+  std::uint32_t tick = 1;
+  LowCommand held{};
+};
+
+/// Why a command is unsafe, judged apart from the code that made it: a number that is none, a wrong
+/// CRC or mode, gains or targets beyond their limits, torque beyond a joint's effort; "" for safe.
+std::string WhyUnsafe(const LowCommand& command,
+                      const CommanderConfig& config,
+                      const LowState& robot,
+                      std::uint8_t machine_mode);
+/// Whether it damps every joint and does nothing else.
+bool IsDamping(const LowCommand& command, const CommanderConfig& config);
+
+/// Counts every new of this program while it lives: of the thread that made it, and of threads that
+/// never called MarkOrdinaryThread().
+class AllocationCount {
+ public:
+  AllocationCount();
+  ~AllocationCount();
+  AllocationCount(const AllocationCount&) = delete;
+  AllocationCount& operator=(const AllocationCount&) = delete;
+  long here() const;
+  long unmarked_threads() const;
+  static void MarkOrdinaryThread();
+};
+
+/// Robot, link, policy, observer and operator in one thread; every fault can be put in.
+struct Rig {
+  explicit Rig(const CommanderConfig& config = PlainConfig());
+
+  /// One tick of 2 ms.
+  const TickResult& Step();
+  void Run(double seconds);
+  void Press(void (*what)(OperatorRequest*));  ///< for the next tick
+  /// From off by way of the operator into a state. Fails the test when it is not reached.
+  void DriveTo(DriveState state);
+
+  // faults
+  std::function<void(LowState*)> spoil_state;  ///< of the robot: the CRC is right after
+  std::function<void(LowState*)> spoil_bytes;  ///< on the way: the CRC is wrong after
+  std::function<void(PolicyAnswer*)> spoil_answer;
+  std::function<void(StiffnessNote*)> spoil_note;
+  bool drop_states = false, drop_answers = false, drop_notes = false;
+  bool freeze_tick = false;
+  std::int64_t extra_ns = 0;  ///< the next ticks come later by this
+  LinkHealth link;
+  OperatorRequest keys;  ///< requests are taken back after a tick
+  int log_dropped = 0;
+  double policy_delay_s = 0.001;
+
+  CommanderConfig config;
+  Commander commander;
+  PlainRobot robot;
+  std::int64_t now_ns = 1'000'000'000;
+  LowState shown{};  ///< what the commander saw last
+  TickResult last;
+
+ private:
+  bool waiting_ = false;
+  PolicyRequest asked_;
+};
+
+}  // namespace silc::test

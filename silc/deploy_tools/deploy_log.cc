@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy_tools/deploy_log.h"
+
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "silc/base/error.h"
+#include "silc/npz/npz.h"
+
+namespace silc {
+
+// Rows that have come together, column by column.
+struct DeployLog::Columns {
+  struct Column {
+    std::int64_t width;
+    bool single_precision;
+    std::vector<double> values;
+  };
+  std::map<std::string, Column> columns;
+  double first_s = 0, last_s = 0;  // [s] of the ticks
+  bool any = false;
+
+  template <typename Range>
+  void Append(const std::string& name, const Range& values, bool single_precision) {
+    Column& column = columns[name];
+    column.width = static_cast<std::int64_t>(std::size(values));
+    column.single_precision = single_precision;
+    column.values.insert(column.values.end(), std::begin(values), std::end(values));
+  }
+  void Append(const std::string& name, double value) {
+    Column& column = columns[name];
+    column.width = 0;
+    column.single_precision = false;
+    column.values.push_back(value);
+  }
+};
+
+DeployLog::DeployLog(std::string folder, double chunk_seconds)
+    : folder_(std::move(folder)),
+      chunk_seconds_(chunk_seconds),
+      columns_(std::make_unique<Columns>()) {
+  std::error_code error;
+  if (std::filesystem::exists(folder_, error) && !std::filesystem::is_empty(folder_, error)) {
+    throw ConfigError("--log " + folder_ + ": is there already; name a new folder");
+  }
+  std::filesystem::create_directories(folder_, error);
+  if (error) throw RunError("--log " + folder_ + ": cannot be made: " + error.message());
+}
+
+DeployLog::~DeployLog() = default;
+
+void DeployLog::Add(const TickRecord& record) {
+  std::unique_ptr<Columns> full;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Columns& c = *columns_;
+    const double now = 1e-9 * static_cast<double>(record.time_ns);
+    if (!c.any) c.first_s = now;
+    c.any = true;
+    c.last_s = now;
+    c.Append("tick_time", now);
+    c.Append("tick_gap", record.gap);
+    c.Append("tick_work", record.work);
+    c.Append("tick_state", static_cast<double>(record.state));
+    c.Append("tick_latched", static_cast<double>(record.latched));
+    c.Append("tick_sent", record.sent ? 1 : 0);
+    c.Append("tick_fresh", record.fresh ? 1 : 0);
+    c.Append("tick_robot_tick", record.robot.tick);
+    JointArray q, qd, tau, winding, cq, ckp, ckd;
+    for (int j = 0; j < kRobotMotors; ++j) {
+      const auto i = static_cast<std::size_t>(j);
+      const MotorReading& motor = record.robot.motor[j];
+      q[i] = motor.q;
+      qd[i] = motor.dq;
+      tau[i] = motor.tau_est;
+      winding[i] = motor.temperature_C[1];
+      cq[i] = record.command.motor[j].q;
+      ckp[i] = record.command.motor[j].kp;
+      ckd[i] = record.command.motor[j].kd;
+    }
+    c.Append("tick_q", q, true);
+    c.Append("tick_qd", qd, true);
+    c.Append("tick_tau", tau, true);
+    c.Append("tick_winding_C", winding, true);
+    c.Append("tick_quat_wxyz", record.robot.imu.quat_wxyz, true);
+    c.Append("tick_gyro", record.robot.imu.gyro, true);
+    c.Append("tick_accel", record.robot.imu.accel, true);
+    c.Append("tick_command_q", cq, true);
+    c.Append("tick_command_kp", ckp, true);
+    c.Append("tick_command_kd", ckd, true);
+    if (c.last_s - c.first_s >= chunk_seconds_) {
+      full = std::move(columns_);
+      columns_ = std::make_unique<Columns>();
+    }
+  }
+  if (full) WriteChunk(*full);
+}
+
+void DeployLog::Add(const DeployMoment& m) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Columns& c = *columns_;
+  c.Append("time", 1e-9 * static_cast<double>(m.time_ns));
+  c.Append("sequence", static_cast<double>(m.sequence));
+  c.Append("session", m.session);
+  c.Append("qpos", m.qpos, false);
+  c.Append("qvel", m.qvel, false);
+  c.Append("tau", m.input.tau, false);
+  c.Append("gravity_B", m.input.g_B, false);
+  const double command[5] = {m.input.command.lin_vel.x(),
+                             m.input.command.lin_vel.y(),
+                             m.input.command.yaw_rate,
+                             m.input.command.height,
+                             m.input.command.walk};
+  c.Append("command", command, false);
+  c.Append("contact_mode", static_cast<double>(m.mode));
+  c.Append("foot_force", m.foot_force, false);
+  c.Append("observation", m.observation, true);
+  c.Append("action", m.action, false);
+  c.Append("target", m.target, false);
+  c.Append("sigma", m.sigma);
+  c.Append("rho", m.rho);
+  c.Append("K_s_diag", m.K_s_diag, false);
+  c.Append("observe_s", m.observe_s);
+}
+
+void DeployLog::WriteChunk(const Columns& columns) {
+  std::vector<NpzEntry> entries;
+  for (const auto& [name, column] : columns.columns) {
+    const auto size = static_cast<std::int64_t>(column.values.size());
+    const NpyShape shape =
+        column.width == 0 ? NpyShape{size} : NpyShape{size / column.width, column.width};
+    entries.push_back({name, shape, column.values, column.single_precision});
+  }
+  char name[32];
+  std::snprintf(name, sizeof name, "chunk_%06d.npz", chunks_++);
+  WriteNpz((std::filesystem::path(folder_) / name).string(), entries);
+}
+
+void DeployLog::Finish() {
+  std::unique_ptr<Columns> rest;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rest = std::move(columns_);
+    columns_ = std::make_unique<Columns>();
+  }
+  if (!rest->columns.empty()) WriteChunk(*rest);
+}
+
+}  // namespace silc

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "silc/deploy/commander.h"
+#include "silc/deploy/messages.h"
+#include "silc/observe/closed_loop.h"
+#include "silc/policy/policy.h"
+#include "silc/robot/robot_model.h"
+
+namespace silc {
+
+/// Reasons not to put this policy on this robot, each a sentence; empty: none.
+///
+///   - an input that the robot cannot measure (base linear velocity),
+///   - a torque beyond the effort limit in the first tick, standing in the policy's default pose,
+///   - `seconds` of MuJoCo, standing, in which it falls.
+std::vector<std::string> CheckPolicy(const RobotModel& robot,
+                                     const Policy& policy,
+                                     const Servo& servo,
+                                     double height,
+                                     double seconds);
+
+/// Reasons not to drive the robot that sent `state`: machine mode, mode_pr, numbers that are none,
+/// somebody else who writes commands.
+std::vector<std::string> CheckRobot(const RobotSpec& spec,
+                                    const LowState& state,
+                                    const LinkHealth& link);
+
+}  // namespace silc

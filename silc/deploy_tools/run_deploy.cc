@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy_tools/run_deploy.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "silc/base/error.h"
+#include "silc/deploy_tools/deploy_log.h"
+#include "silc/deploy_tools/preflight.h"
+#include "silc/deploy_tools/safety_config.h"
+#include "silc/deploy_tools/workers.h"
+
+namespace silc {
+namespace {
+
+using namespace std::chrono_literals;
+
+void Refuse(const std::string& what, const std::vector<std::string>& reasons) {
+  if (reasons.empty()) return;
+  std::string text = what;
+  for (const std::string& reason : reasons) text += "\n  - " + reason;
+  throw RunError(text);
+}
+
+// The first good state of the robot.
+void AwaitRobot(const RobotSpec& spec, RobotLink* link, const DeployOptions& options) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.wait_s);
+  LowState state;
+  int corrupt = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    if (!link->ReceiveState(&state, 100ms)) continue;
+    if (options.check_crc && state.crc != FrameCrc(state)) {
+      ++corrupt;
+      continue;
+    }
+    Refuse("the robot is not driven:", CheckRobot(spec, state, link->Health()));
+    return;
+  }
+  throw RunError(fmt::format(
+      "no robot answered within {:g} s ({} states with a wrong CRC): are network and domain right?",
+      options.wait_s,
+      corrupt));
+}
+
+}  // namespace
+
+std::string FaultText(const FaultReport& report, const RobotSpec& spec) {
+  const FaultKind& kind = KindOf(report.fault);
+  const std::string unit = kind.unit.empty() ? "" : " " + std::string(kind.unit);
+  std::string where;
+  if (report.joint >= 0) where = " (" + spec.joints[static_cast<std::size_t>(report.joint)] + ")";
+  return fmt::format("{}: {:.4g}{} {}{}, above {:.4g}{}",
+                     kind.name,
+                     report.value,
+                     unit,
+                     kind.meaning,
+                     where,
+                     report.limit,
+                     unit);
+}
+
+DeploySummary RunDeploy(const RobotModel& robot,
+                        const Policy& policy,
+                        const Servo& servo,
+                        RobotLink* link,
+                        const DeployOptions& options,
+                        const std::function<void(OperatorPanel*)>& on_start,
+                        const SayLine& say,
+                        const std::atomic<bool>& stop) {
+  NodeOptions node_options;
+  node_options.commander = MakeCommanderConfig(robot, policy, servo);
+  node_options.commander.check_crc = options.check_crc;
+  node_options.commander.check_tick = options.check_tick;
+  node_options.dry_run = options.dry_run;
+  node_options.lockstep = options.lockstep;
+  node_options.realtime = options.realtime;
+  node_options.seconds = options.seconds;
+  Refuse("the policy is not put on the robot:",
+         CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds));
+  AwaitRobot(robot.spec(), link, options);
+
+  DeploySummary summary;
+  std::optional<DeployLog> log;
+  if (!options.log.empty()) log.emplace(options.log);
+  // a disk that is full must not end the control of a robot
+  std::atomic<bool> log_failed{false};
+  const auto keep = [&](const auto& what) {
+    if (!log || log_failed) return;
+    try {
+      log->Add(what);
+    } catch (const std::exception& error) {
+      summary.log_error = error.what();
+      log_failed = true;
+      say("the log has ended: " + summary.log_error);
+    }
+  };
+
+  PolicyWorker worker(policy, options.height);
+  StiffnessWorker observer(robot, policy, servo, options.budget, options.height);
+  std::int64_t begin_ns = 0;
+  NodeWork work;
+  work.policy = [&](const PolicyRequest& request, PolicyAnswer* answer) {
+    worker.Answer(request, answer);
+  };
+  if (options.observe) {
+    work.observe = [&](const PolicyRequest& request, StiffnessNote* note) {
+      const DeployMoment& moment = observer.Observe(request);
+      note->sequence = moment.sequence;
+      note->judged = moment.judged;
+      note->sigma = moment.sigma;
+      note->rho = std::isfinite(moment.rho) ? moment.rho : 0;
+      note->observe_s = moment.observe_s;
+      ++summary.moments;
+      if (moment.judged) summary.worst_sigma = std::max(summary.worst_sigma, moment.sigma);
+      summary.slowest_observation = std::max(summary.slowest_observation, moment.observe_s);
+      keep(moment);
+    };
+  }
+  work.log = [&](const TickRecord& record) {
+    if (begin_ns == 0) begin_ns = record.time_ns;
+    keep(record);
+  };
+  const auto seconds = [&](std::int64_t time_ns) {
+    return begin_ns == 0 ? 0 : 1e-9 * static_cast<double>(time_ns - begin_ns);
+  };
+  work.tell = [&](const FaultReport& report) {
+    const bool stops = report.reaction == Reaction::kStop;
+    ++(stops ? summary.stops : summary.warnings);
+    say(fmt::format("{} at {:.3f} s: {}",
+                    stops ? "STOP" : "warning",
+                    seconds(report.time_ns),
+                    FaultText(report, robot.spec())));
+  };
+  work.tell_refused = [&](DriveFault fault) {
+    say(fmt::format("refused, because of {}", KindOf(fault).name));
+  };
+  work.tell_state = [&](DriveState state) { say(fmt::format("now: {}", Name(state))); };
+
+  Node node(link, node_options, std::move(work));
+  on_start(&node.panel());
+  node.Run(stop);
+  if (log && !log_failed) {
+    try {
+      log->Finish();
+    } catch (const RunError& error) {
+      summary.log_error = error.what();
+    }
+  }
+  summary.deadlines = node.deadlines();
+  summary.limits = node.commander().limit_counts();
+  summary.latched = node.commander().latched_fault();
+  summary.dropped_records = node.dropped_records();
+  summary.priority = node.priority();
+  return summary;
+}
+
+}  // namespace silc

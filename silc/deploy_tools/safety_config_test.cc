@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy_tools/safety_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/test_paths.h"
+#include "silc/observe/closed_loop.h"
+#include "silc/observe/load_policy.h"
+
+namespace silc {
+namespace {
+
+std::string RobotText() { return ReadFile(FindRobotFile("g1")); }
+
+CommanderConfig ConfigOf(const std::string& text) {
+  const RobotModel robot = RobotModel::FromSpec(ParseRobotSpec(text, FindRobotFile("g1")));
+  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+  return MakeCommanderConfig(robot, policy, ServoFor(robot, policy, ""));
+}
+
+std::string Without(const std::string& text, const std::string& line_with, const std::string& by) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string line; std::getline(in, line);) {
+    const bool found = line.find(line_with) != std::string::npos;
+    if (!found) out += line + "\n";
+    if (found && !by.empty()) out += by + "\n";
+  }
+  return out;
+}
+
+TEST(SafetyConfig, TakesLimitsFromTheRobotAndGainsFromThePolicy) {
+  const CommanderConfig config = ConfigOf(RobotText());
+  EXPECT_EQ(config.rules[static_cast<std::size_t>(DriveFault::kTilt)].limit, 1.0);
+  EXPECT_EQ(config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction,
+            Reaction::kWarn);
+  EXPECT_EQ(config.kp[3], 200);
+  EXPECT_EQ(config.effort_limit[3], 139);
+  // no joint is damped beyond its strength at 10 rad/s
+  EXPECT_EQ(config.damping_kd[3], 3);
+  EXPECT_EQ(config.damping_kd[20], 0.5) << "a wrist has 5 N·m";
+}
+
+// docs/deploy.md says what robots/g1/robot.yaml holds, row by row.
+TEST(SafetyConfig, TheTableInTheDocsIsTheRobots) {
+  const CommanderConfig config = ConfigOf(RobotText());
+  const std::string page = ReadFile(SourcePath("docs/deploy.md"));
+  for (int i = 1; i < kNumFaults; ++i) {
+    const auto fault = static_cast<DriveFault>(i);
+    const std::string begin = "\n| `" + std::string(KindOf(fault).name) + "` | ";
+    const std::size_t at = page.find(begin);
+    ASSERT_NE(at, std::string::npos) << begin;
+    const std::string row =
+        page.substr(at + begin.size(), page.find('\n', at + 1) - at - begin.size());
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(row, match, std::regex("^([0-9.]+)[^|]*\\| ([0-9]+) \\| ")))
+        << row;
+    const FaultRule& rule = config.rules[static_cast<std::size_t>(i)];
+    EXPECT_EQ(std::stod(match[1]), rule.limit) << begin;
+    EXPECT_EQ(std::stoi(match[2]), rule.ticks) << begin;
+    EXPECT_EQ(row.find("| warns") != std::string::npos, rule.reaction != Reaction::kStop) << begin;
+  }
+}
+
+TEST(SafetyConfig, RefusesATableThatIsNotWhole) {
+  const std::string text = RobotText();
+  const auto message = [](const std::string& changed) -> std::string {
+    try {
+      ConfigOf(changed);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(text), "");
+  EXPECT_NE(message(Without(text, "    tilt:", "")).find("no limit for 'tilt'"), std::string::npos);
+  EXPECT_NE(message(Without(text, "    tilt:", "    tilts: {limit: 1, ticks: 1}"))
+                .find("did you mean tilt?"),
+            std::string::npos);
+  EXPECT_NE(message(Without(text, "    tilt:", "    tilt: {limit: 1, ticks: 1, reaction: warn}"))
+                .find("must be stop"),
+            std::string::npos);
+  EXPECT_NE(message(Without(text, "    policy_width:", "    policy_width: {limit: 0, ticks: 2}"))
+                .find("limit 0 and ticks 1"),
+            std::string::npos);
+  EXPECT_NE(message(text.substr(0, text.find("\nsafety:") + 1)).find("has no 'safety'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy_tools/simulated_robot.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+#include "silc/base/check.h"
+#include "silc/base/error.h"
+#include "silc/base/nearest.h"
+#include "silc/robot/kinematics.h"
+#include "silc/robot/pose.h"
+
+namespace silc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kLift = 0.04;                     // [m] feet above the floor in the gantry
+constexpr double kReleaseTime = 1;                 // [s]
+constexpr double kPressTime = 0.1;                 // [s]
+constexpr double kSpring = 8000, kDamper = 600;    // [N/m], [N·s/m] of the gantry
+constexpr double kTwist = 400, kTwistDamper = 40;  // [N·m/rad], [N·m·s/rad]
+
+struct NamedButton {
+  const char* name;
+  std::uint16_t bits;
+};
+constexpr std::uint16_t Bit(RemoteButton button) {
+  return static_cast<std::uint16_t>(1U << static_cast<int>(button));
+}
+constexpr NamedButton kButtons[] = {
+    {"B", Bit(RemoteButton::kB)},
+    {"start", Bit(RemoteButton::kStart)},
+    {"A", Bit(RemoteButton::kA)},
+    {"X", Bit(RemoteButton::kX)},
+    {"select", Bit(RemoteButton::kSelect)},
+    {"L2+B", static_cast<std::uint16_t>(Bit(RemoteButton::kL2) | Bit(RemoteButton::kB))},
+};
+
+}  // namespace
+
+const std::vector<std::string>& InjectedFaults() {
+  static const std::vector<std::string> names = {"silence",
+                                                 "crc",
+                                                 "freeze",
+                                                 "restart",
+                                                 "mode_machine",
+                                                 "mode_pr",
+                                                 "nan",
+                                                 "quaternion",
+                                                 "speed",
+                                                 "gyro",
+                                                 "encoder",
+                                                 "torque",
+                                                 "casing",
+                                                 "winding",
+                                                 "motor_fault",
+                                                 "dead_motor",
+                                                 "remote"};
+  return names;
+}
+
+std::vector<ScriptEvent> ParseScript(const std::string& text) {
+  std::string lines = text;
+  std::replace(lines.begin(), lines.end(), ';', '\n');
+  std::istringstream in(lines);
+  std::vector<ScriptEvent> events;
+  const std::vector<std::string> known = {
+      "press", "stick", "release", "push", "fault", "mend", "end"};
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    ScriptEvent event;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto fail = [&](const std::string& why) {
+      throw ConfigError("--script: '" + line + "': " + why);
+    };
+    if (!(words >> event.time >> event.what) || !(event.time >= 0)) {
+      fail("must begin with a time [s] and what happens, as in '3.5 press A'");
+    }
+    if (std::find(known.begin(), known.end(), event.what) == known.end()) {
+      fail("'" + event.what + "' is not known" + DidYouMean(event.what, known));
+    }
+    const bool named = event.what == "press" || event.what == "stick" || event.what == "fault";
+    if (named && !(words >> event.name)) fail("names nothing");
+    for (double number; words >> number;) event.numbers.push_back(number);
+    if (!words.eof()) fail("has a word where a number should be");
+    const std::size_t wanted = event.what == "stick" ? 1 : event.what == "push" ? 4 : 0;
+    if (event.numbers.size() != wanted) fail("takes " + std::to_string(wanted) + " numbers");
+    if (event.what == "press" &&
+        std::none_of(std::begin(kButtons), std::end(kButtons), [&](const NamedButton& button) {
+          return event.name == button.name;
+        })) {
+      fail("buttons are B, start, A, X, select, L2+B");
+    }
+    if (event.what == "stick") {
+      if (event.name != "lx" && event.name != "ly" && event.name != "rx" && event.name != "ry") {
+        fail("sticks are lx, ly, rx, ry");
+      }
+      if (!(std::abs(event.numbers[0]) <= 1)) fail("a stick is within ±1");
+    }
+    const auto& faults = InjectedFaults();
+    if (event.what == "fault" &&
+        std::find(faults.begin(), faults.end(), event.name) == faults.end()) {
+      fail("'" + event.name + "' is not known" + DidYouMean(event.name, faults));
+    }
+    events.push_back(std::move(event));
+  }
+  std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
+    return a.time < b.time;
+  });
+  return events;
+}
+
+ScriptEvent ParseEvent(const std::string& text) {
+  const std::vector<ScriptEvent> events = ParseScript("0 " + text);
+  if (events.size() != 1) throw ConfigError("'" + text + "': one event at a time");
+  return events[0];
+}
+
+SimulatedRobot::SimulatedRobot(const RobotModel& robot)
+    : robot_(robot), data_(robot.MakeData()), tau_(Eigen::VectorXd::Zero(robot.num_joints())) {
+  SILC_CHECK(robot.num_joints() == kRobotMotors);
+  SILC_CHECK(std::abs(robot.model()->opt.timestep - 0.001) < 1e-9);
+  StandInPose(robot, robot.spec().StandingPose(), data_.get(), 0);
+  standing_height_ = data_->qpos[robot.base_qpos_address() + 2];
+  gantry_height_ = standing_height_ + kLift;
+  data_->qpos[robot.base_qpos_address() + 2] = gantry_height_;
+  mj_forward(robot.model(), data_.get());
+}
+
+bool SimulatedRobot::Follow(const LowCommand& command) {
+  if (command.crc != FrameCrc(command) || command.mode_machine != kMachineMode ||
+      command.mode_pr != 0) {
+    ++refused_;
+    return false;
+  }
+  command_ = command;
+  return true;
+}
+
+void SimulatedRobot::Happen(const ScriptEvent& event) {
+  if (event.what == "press") {
+    for (const NamedButton& button : kButtons) {
+      if (event.name == button.name) remote_.buttons = button.bits;
+    }
+    pressed_until_ = time() + kPressTime;
+  } else if (event.what == "stick") {
+    float* stick = event.name == "lx"   ? &remote_.lx
+                   : event.name == "ly" ? &remote_.ly
+                   : event.name == "rx" ? &remote_.rx
+                                        : &remote_.ry;
+    *stick = static_cast<float>(event.numbers[0]);
+  } else if (event.what == "release") {
+    releasing_ = true;
+  } else if (event.what == "push") {
+    push_ = {event.numbers[0], event.numbers[1], event.numbers[2]};
+    pushed_until_ = time() + event.numbers[3];
+  } else if (event.what == "fault") {
+    fault_ = event.name;
+    frozen_tick_ = last_.tick;
+  } else if (event.what == "mend") {
+    fault_.clear();
+  } else if (event.what == "end") {
+    ended_ = true;
+  }
+}
+
+void SimulatedRobot::ApplyGantry() {
+  const mjModel* model = robot_.model();
+  mjtNum* force = data_->xfrc_applied + 6 * robot_.base_body();
+  mju_zero(force, 6);
+  const double step = model->opt.timestep;
+  if (time() < pushed_until_) {
+    for (int k = 0; k < 3; ++k) force[k] += push_[k];
+  }
+  if (gantry_ <= 0) return;
+  // it lets the feet down to the floor once the legs can carry
+  driven_for_ = command_.motor[3].kp > 0 ? driven_for_ + step : 0;
+  if (driven_for_ > 1.5) gantry_height_ = std::max(standing_height_, gantry_height_ - 0.1 * step);
+  if (releasing_) gantry_ = std::max(0.0, gantry_ - step / kReleaseTime);
+  const mjtNum* q = data_->qpos + robot_.base_qpos_address();
+  const mjtNum* v = data_->qvel + robot_.base_dof_address();
+  for (int k = 0; k < 3; ++k) {
+    const double wanted = k == 2 ? gantry_height_ : 0;
+    force[k] += gantry_ * (kSpring * (wanted - q[k]) - kDamper * v[k]);
+  }
+  // turns the base upright: the rotation vector of its orientation, in W
+  mjtNum twist[3], omega[3];
+  mju_quat2Vel(twist, q + 3, 1);
+  mju_rotVecQuat(omega, v + 3, q + 3);
+  for (int k = 0; k < 3; ++k)
+    force[3 + k] += gantry_ * (-kTwist * twist[k] - kTwistDamper * omega[k]);
+}
+
+void SimulatedRobot::Step() {
+  for (int j = 0; j < kRobotMotors; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    const MotorCommand& motor = command_.motor[j];
+    const double q = data_->qpos[robot_.qpos_address()[i]];
+    const double qd = data_->qvel[robot_.dof_address()[i]];
+    const double limit = robot_.effort_limit()[j];
+    double tau = motor.tau + motor.kp * (motor.q - q) + motor.kd * (motor.dq - qd);
+    if (motor.mode != 1 || !std::isfinite(tau)) tau = 0;
+    if (fault_ == "dead_motor" && j == 3) tau = 0;
+    tau_[j] = std::clamp(tau, -limit, limit);
+    data_->ctrl[robot_.actuator()[i]] = tau_[j];
+  }
+  ApplyGantry();
+  mj_step(robot_.model(), data_.get());
+  if (time() > pressed_until_) remote_.buttons = 0;
+}
+
+bool SimulatedRobot::Frame(LowState* frame) {
+  std::memset(frame, 0, sizeof *frame);
+  frame->mode_machine = kMachineMode;
+  frame->tick = static_cast<std::uint32_t>(std::lround(1000 * time()));
+  const mjtNum* base = data_->qpos + robot_.base_qpos_address();
+  const mjtNum* v = data_->qvel + robot_.base_dof_address();
+  for (int k = 0; k < 4; ++k) frame->imu.quat_wxyz[k] = static_cast<float>(base[3 + k]);
+  for (int k = 0; k < 3; ++k) frame->imu.gyro[k] = static_cast<float>(v[3 + k]);
+  frame->imu.accel[2] = 9.81F;
+  for (int j = 0; j < kRobotMotors; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    MotorReading& motor = frame->motor[j];
+    motor.mode = 1;
+    motor.q = static_cast<float>(data_->qpos[robot_.qpos_address()[i]]);
+    motor.dq = static_cast<float>(data_->qvel[robot_.dof_address()[i]]);
+    motor.tau_est = static_cast<float>(tau_[j]);
+    motor.temperature_C[0] = 35;
+    motor.temperature_C[1] = 45;
+    motor.voltage = 48;
+  }
+  EncodeRemote(remote_, std::span<std::uint8_t, 40>(frame->remote));
+
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  if (fault_ == "silence") return false;
+  if (fault_ == "freeze") frame->tick = frozen_tick_;
+  if (fault_ == "restart") frame->tick -= frozen_tick_;
+  if (fault_ == "mode_machine") frame->mode_machine = 4;
+  if (fault_ == "mode_pr") frame->mode_pr = 1;
+  if (fault_ == "nan") frame->motor[8].q = nan;
+  if (fault_ == "quaternion") frame->imu.quat_wxyz[0] *= 0.8F;
+  if (fault_ == "speed") frame->motor[3].dq = 25;
+  if (fault_ == "gyro") frame->imu.gyro[0] = 7;
+  if (fault_ == "encoder") frame->motor[5].q = 0.5F;
+  if (fault_ == "torque") frame->motor[4].tau_est = 70;
+  if (fault_ == "casing") frame->motor[9].temperature_C[0] = 90;
+  if (fault_ == "winding") frame->motor[9].temperature_C[1] = 125;
+  if (fault_ == "motor_fault") frame->motor[20].fault_word = 1;
+  if (fault_ == "remote") std::memcpy(frame->remote + 8, &nan, sizeof nan);
+  frame->crc = FrameCrc(*frame);
+  if (fault_ == "crc") frame->crc ^= 0x100;
+  last_ = *frame;
+  return true;
+}
+
+double SimulatedRobot::tilt() const {
+  return std::acos(std::clamp(-GravityInBase(robot_, *data_).z(), -1.0, 1.0));
+}
+
+double SimulatedRobot::fastest_joint() const {
+  double fastest = 0;
+  for (const int dof : robot_.dof_address())
+    fastest = std::max(fastest, std::abs(data_->qvel[dof]));
+  return fastest;
+}
+
+double SimulatedRobot::strongest_torque() const {
+  return (tau_.array().abs() / robot_.effort_limit().array()).maxCoeff();
+}
+
+void RunSimulation(SimulatedRobot* robot,
+                   RobotPort* port,
+                   const SimulationOptions& options,
+                   const std::atomic<bool>& stop) {
+  std::size_t next_event = 0;
+  int milliseconds = 0;
+  auto due = std::chrono::steady_clock::now();
+  bool driven = false;
+  while (!stop && !robot->ended() &&
+         (options.seconds <= 0 || robot->time() < options.seconds - 1e-9)) {
+    // a state every 2 ms, as the robot sends them
+    if (milliseconds % 2 == 0) {
+      LowState frame;
+      LowCommand command;
+      const bool spoke = robot->Frame(&frame) && port->SendState(frame);
+      if (options.lockstep && spoke) {
+        // until a controller is there, time stands still; after that a silent one is not waited for
+        if (port->ReceiveCommand(&command, driven ? 1000ms : 50ms)) {
+          driven = true;
+          robot->Follow(command);
+        } else if (!driven) {
+          continue;
+        }
+      } else if (port->ReceiveCommand(&command, 0ns)) {
+        robot->Follow(command);
+      }
+    }
+    while (next_event < options.script.size() &&
+           options.script[next_event].time <= robot->time() + 1e-9) {
+      robot->Happen(options.script[next_event++]);
+    }
+    for (ScriptEvent event; options.typed && options.typed(&event);) robot->Happen(event);
+    robot->Step();
+    ++milliseconds;
+    if (milliseconds % 1000 == 0 && options.each_second) options.each_second(*robot);
+    if (options.lockstep) continue;
+    due += 1ms;
+    // far behind: the lost time is given up, as a robot's would be
+    const auto now = std::chrono::steady_clock::now();
+    if (now > due + 50ms) due = now;
+    std::this_thread::sleep_until(due);
+  }
+}
+
+}  // namespace silc

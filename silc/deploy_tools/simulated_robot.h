@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "silc/deploy/link.h"
+#include "silc/deploy/messages.h"
+#include "silc/deploy/remote.h"
+#include "silc/robot/robot_model.h"
+
+namespace silc {
+
+/// What happens to a simulated robot, and when.
+///
+///     TIME press BUTTON      B, start, A, X, select, L2+B: held for 0.1 s
+///     TIME stick NAME VALUE  lx, ly, rx, ry in [−1, 1], until the next
+///     TIME release           the gantry lets the robot down and goes, within a second
+///     TIME push FX FY FZ T   force on the base in W [N], for T seconds
+///     TIME fault NAME        from then on, see kInjectedFaults
+///     TIME mend              faults are over
+///     TIME end               the simulation ends
+///
+/// Times in seconds of the simulation, lines or parts separated by ';' or newlines.
+struct ScriptEvent {
+  double time = 0;  // [s]
+  std::string what;
+  std::string name;
+  std::vector<double> numbers;
+};
+/// In the order of their times. Throws ConfigError that names what it does not understand.
+std::vector<ScriptEvent> ParseScript(const std::string& text);
+/// One event without its time.
+ScriptEvent ParseEvent(const std::string& text);
+
+/// Names after `fault`: what a simulated robot can suffer.
+const std::vector<std::string>& InjectedFaults();
+
+/// A G1 in MuJoCo as the network sees it: PD at the motors every millisecond, state frames with
+/// CRC, commands refused when CRC, machine mode or mode_pr are not right. It hangs in a gantry
+/// until that is released. Deterministic.
+class SimulatedRobot {
+ public:
+  explicit SimulatedRobot(const RobotModel& robot);  ///< @pre physics_period 0.001 s, 29 joints
+
+  /// False, and not followed: wrong CRC, machine mode or mode_pr.
+  bool Follow(const LowCommand& command);
+  void Happen(const ScriptEvent& event);
+  /// One millisecond.
+  void Step();
+  /// The state as it is sent; false: nothing is sent (a fault).
+  bool Frame(LowState* frame);
+
+  double time() const { return data_->time; }  ///< [s]
+  double base_height() const { return data_->qpos[2]; }
+  Eigen::Vector3d base_position() const { return {data_->qpos[0], data_->qpos[1], data_->qpos[2]}; }
+  double tilt() const;              ///< [rad]
+  double fastest_joint() const;     ///< [rad/s]
+  double strongest_torque() const;  ///< [1] of the effort limit, as applied
+  int refused_commands() const { return refused_; }
+  bool ended() const { return ended_; }
+  bool held() const { return gantry_ > 0; }
+
+  static constexpr int kMachineMode = 5;
+
+ private:
+  void ApplyGantry();
+
+  const RobotModel& robot_;
+  MjDataPtr data_;
+  LowCommand command_{};
+  double standing_height_ = 0;             // [m]
+  double gantry_ = 1, gantry_height_ = 0;  // [1] of its strength; [m]
+  bool releasing_ = false, ended_ = false;
+  double driven_for_ = 0;  // [s] the legs have been held by springs
+  RemoteReading remote_{.valid = true};
+  double pressed_until_ = 0, pushed_until_ = 0;     // [s]
+  Eigen::Vector3d push_ = Eigen::Vector3d::Zero();  // [N]
+  std::string fault_;
+  std::uint32_t frozen_tick_ = 0;
+  LowState last_{};
+  Eigen::VectorXd tau_;
+  int refused_ = 0;
+};
+
+struct SimulationOptions {
+  std::vector<ScriptEvent> script;
+  double seconds = 0;     ///< [s] of the simulation; 0: until stopped
+  bool lockstep = false;  ///< waits for a command after every state, 2 ms; else in real time
+  std::function<void(const SimulatedRobot&)> each_second;
+  std::function<bool(ScriptEvent*)> typed;  ///< gives events that happen now, until it is false
+};
+
+/// Runs a simulated robot on a port until its time or script is over, or `stop`.
+void RunSimulation(SimulatedRobot* robot,
+                   RobotPort* port,
+                   const SimulationOptions& options,
+                   const std::atomic<bool>& stop);
+
+}  // namespace silc

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/deploy_tools/simulated_robot.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "silc/base/error.h"
+
+namespace silc {
+namespace {
+
+TEST(Script, IsReadInTheOrderOfItsTimes) {
+  const std::vector<ScriptEvent> events =
+      ParseScript("2 press A; 0.5 stick ly -0.5\n1 push 1 2 3 0.1;; 3 end");
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0].what, "stick");
+  EXPECT_EQ(events[0].numbers, std::vector<double>{-0.5});
+  EXPECT_EQ(events[1].numbers.size(), 4U);
+  EXPECT_EQ(events[2].name, "A");
+  EXPECT_EQ(events[3].time, 3);
+}
+
+TEST(Script, SaysWhatItDoesNotUnderstand) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      ParseScript(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("1 pres A").find("did you mean press?"), std::string::npos);
+  EXPECT_NE(message("1 press Q").find("buttons are"), std::string::npos);
+  EXPECT_NE(message("1 stick ly 1.5").find("within ±1"), std::string::npos);
+  EXPECT_NE(message("1 push 1 2 3").find("takes 4 numbers"), std::string::npos);
+  EXPECT_NE(message("1 push 1 2 3 x").find("where a number should be"), std::string::npos);
+  EXPECT_NE(message("1 fault windin").find("did you mean winding?"), std::string::npos);
+  EXPECT_NE(message("press A").find("must begin with a time"), std::string::npos);
+}
+
+struct HungRobot {
+  HungRobot() : model(RobotModel::Load("g1", Millisecond())), robot(model) {}
+  static LoadOptions Millisecond() {
+    LoadOptions load;
+    load.physics_period = 0.001;
+    return load;
+  }
+  RobotModel model;
+  SimulatedRobot robot;
+};
+
+TEST(SimulatedRobot, FollowsOnlyCommandsThatAreWholeAndMeantForIt) {
+  HungRobot hung;
+  LowCommand command{};
+  command.mode_machine = SimulatedRobot::kMachineMode;
+  command.crc = FrameCrc(command);
+  EXPECT_TRUE(hung.robot.Follow(command));
+  command.crc ^= 1;
+  EXPECT_FALSE(hung.robot.Follow(command));
+  command.mode_machine = 4;
+  command.crc = FrameCrc(command);
+  EXPECT_FALSE(hung.robot.Follow(command));
+  command.mode_machine = SimulatedRobot::kMachineMode;
+  command.mode_pr = 1;
+  command.crc = FrameCrc(command);
+  EXPECT_FALSE(hung.robot.Follow(command));
+  EXPECT_EQ(hung.robot.refused_commands(), 3);
+}
+
+TEST(SimulatedRobot, HangsInItsGantryAndFallsWithout) {
+  HungRobot hung;
+  for (int k = 0; k < 500; ++k) hung.robot.Step();
+  EXPECT_GT(hung.robot.base_height(), 0.7);
+  hung.robot.Happen(ParseEvent("release"));
+  for (int k = 0; k < 2500; ++k) hung.robot.Step();
+  EXPECT_FALSE(hung.robot.held());
+  EXPECT_LT(hung.robot.base_height(), 0.4) << "nobody drives it";
+}
+
+// A motor holds its joint where it is told to, by the law of the frame.
+TEST(SimulatedRobot, MotorsAreSprings) {
+  HungRobot hung;
+  LowCommand command{};
+  command.mode_machine = SimulatedRobot::kMachineMode;
+  for (int j = 0; j < kRobotMotors; ++j) command.motor[j] = {.mode = 1, .kp = 60, .kd = 3};
+  command.motor[18].q = 1;  // the left elbow
+  command.crc = FrameCrc(command);
+  ASSERT_TRUE(hung.robot.Follow(command));
+  for (int k = 0; k < 1500; ++k) hung.robot.Step();
+  LowState frame;
+  ASSERT_TRUE(hung.robot.Frame(&frame));
+  EXPECT_EQ(frame.crc, FrameCrc(frame));
+  EXPECT_EQ(frame.tick, 1500U);
+  EXPECT_NEAR(frame.motor[18].q, 1, 0.05);
+  EXPECT_NEAR(frame.motor[18].tau_est, 60 * (1 - frame.motor[18].q) - 3 * frame.motor[18].dq, 0.1);
+}
+
+TEST(SimulatedRobot, ShowsEveryFaultInItsFrames) {
+  for (const std::string& name : InjectedFaults()) {
+    HungRobot hung;
+    LowState sound, frame;
+    hung.robot.Frame(&sound);
+    hung.robot.Happen(ParseEvent("fault " + name));
+    const bool sent = hung.robot.Frame(&frame);
+    EXPECT_EQ(sent, name != "silence");
+    if (name == "dead_motor" || name == "freeze" || name == "restart" || !sent) continue;
+    EXPECT_NE(std::memcmp(&sound, &frame, sizeof sound), 0) << name;
+    EXPECT_EQ(frame.crc == FrameCrc(frame), name != "crc") << name;
+  }
+}
+
+}  // namespace
+}  // namespace silc
