@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Optional, Sequence, Tuple
 
 Vector3 = Tuple[float, float, float]
@@ -93,5 +93,12 @@ class Budget:
     def read(mode: str) -> "Budget":
         """The budget that ``silc --mode`` takes: a name, a file, with ``,key=value`` changes."""
         from . import _core
+        from .files import find_budget
 
-        return Budget(**_core.read_budget(mode))
+        return Budget(**_core.read_budget(find_budget(mode)))
+
+    def yaml(self) -> str:
+        """The budget as a file of configs/budgets says it."""
+        from . import _core
+
+        return _core.budget_yaml(asdict(self))

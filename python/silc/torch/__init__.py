@@ -9,7 +9,7 @@ Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins w
 """
 
 from ..budget import Budget
-from .actors import SideBySide, linearise
+from .actors import InputScaling, SideBySide, linearise
 from .contact import (
     BodyJacobians,
     BudgetFactors,
@@ -44,6 +44,7 @@ __all__ = [
     "BudgetFactors",
     "Channels",
     "Contacts",
+    "InputScaling",
     "PenaltyOptions",
     "PenaltyResult",
     "PenaltyWeight",

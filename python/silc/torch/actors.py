@@ -8,7 +8,7 @@ several of them side by side) is multiplied out by hand: matrix products alone, 
 
 from __future__ import annotations
 
-from typing import Callable, List, NamedTuple, Optional, Sequence, Union
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -43,10 +43,39 @@ def _slope_of(activation: nn.Module) -> Optional[Callable[[Tensor], Tensor]]:
     return None
 
 
+class InputScaling(nn.Module):
+    """o ↦ (o − mean)/spread, constants of the moment: a normaliser before an MLP."""
+
+    def __init__(self, mean: Tensor, spread: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("spread", spread)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return (observations - self.mean) / self.spread
+
+
+def input_scaling(module: nn.Module) -> Optional[Tuple[Tensor, Tensor]]:
+    """Mean and spread, (obs) each, of a normaliser that is known here; None: it is none."""
+    if isinstance(module, InputScaling):
+        return module.mean, module.spread
+    # rsl_rl's: (x − mean)/(std + eps), buffers of one row
+    if type(module).__name__ == "EmpiricalNormalization" and hasattr(module, "_std"):
+        return module._mean.reshape(-1), module._std.reshape(-1) + module.eps
+    return None
+
+
 class Layer(NamedTuple):
     linear: nn.Linear
     activation: Optional[nn.Module]
     slope: Optional[Callable[[Tensor], Tensor]]
+
+
+class Branch(NamedTuple):
+    """A plain MLP: (o − mean)/spread, where there is a normaliser, then its layers."""
+
+    scaling: Optional[Tuple[Tensor, Tensor]]
+    layers: List[Layer]
 
 
 def _flatten(module: nn.Module) -> List[nn.Module]:
@@ -55,15 +84,15 @@ def _flatten(module: nn.Module) -> List[nn.Module]:
     return [module]
 
 
-def mlp_layers(module: nn.Module) -> Optional[List[Layer]]:
-    """The layers of a plain MLP, or None when the module is something else.
+def mlp_branch(module: nn.Module) -> Optional[Branch]:
+    """A module as a plain MLP, or None when it is something else.
 
-    A subclass of ``nn.Sequential`` that leaves ``forward`` as it is counts as plain; hooks make a
-    module something else.
+    Taken are ``nn.Sequential`` and subclasses that leave ``forward`` as it is; hooks make a module
+    something else.
     """
     if not isinstance(module, nn.Sequential) or type(module).forward is not nn.Sequential.forward:
         return None
-    layers: List[Layer] = []
+    scaling, layers = None, []
     for leaf in _flatten(module):
         if leaf._forward_hooks or leaf._forward_pre_hooks:
             return None
@@ -72,11 +101,15 @@ def mlp_layers(module: nn.Module) -> Optional[List[Layer]]:
         if type(leaf) is nn.Linear:
             layers.append(Layer(leaf, None, None))
             continue
+        if not layers and scaling is None:
+            scaling = input_scaling(leaf)
+            if scaling is not None:
+                continue
         slope = _slope_of(leaf)
         if slope is None or not layers or layers[-1].activation is not None:
             return None
         layers[-1] = Layer(layers[-1].linear, leaf, slope)
-    return layers or None
+    return Branch(scaling, layers) if layers else None
 
 
 class Linearised:
@@ -103,12 +136,14 @@ class Linearised:
 class LinearisedMlp(Linearised):
     """Plain MLPs side by side: W_L D_{L−1} W_{L−1} … D_1 (W_1 E), multiplied from the left (P11)."""
 
-    def __init__(self, branches: Sequence[List[Layer]], observations: Tensor) -> None:
+    def __init__(self, branches: Sequence[Branch], observations: Tensor) -> None:
         self.branches = branches
         self.slopes: List[List[Optional[Tensor]]] = []
         outputs = []
-        for layers in branches:
+        for scaling, layers in branches:
             x, slopes = observations, []
+            if scaling is not None:
+                x = (x - scaling[0]) / scaling[1]
             for layer in layers:
                 z = layer.linear(x)
                 slopes.append(None if layer.slope is None else layer.slope(z))
@@ -117,10 +152,16 @@ class LinearisedMlp(Linearised):
             outputs.append(x)
         self.output = torch.cat(outputs, 1)
 
+    @staticmethod
+    def _scaled(columns: Tensor, scaling: Optional[Tuple[Tensor, Tensor]]) -> Tensor:
+        return columns if scaling is None else columns / scaling[1].unsqueeze(1)
+
     def jacobian(self, columns: Tensor) -> Tensor:
+        given = columns
         with torch.no_grad():
             rows = []
-            for layers, slopes in zip(self.branches, self.slopes):
+            for (scaling, layers), slopes in zip(self.branches, self.slopes):
+                columns = self._scaled(given, scaling)
                 size = slopes[-1].shape[1] if slopes[-1] is not None else layers[-1].linear.out_features
                 batch = self.output.shape[0]
                 Y = layers[-1].linear.weight.unsqueeze(0)
@@ -139,8 +180,9 @@ class LinearisedMlp(Linearised):
 
     def along(self, p: Tensor, columns: Tensor, direction: Tensor) -> Tensor:
         outputs = []
-        for layers, slopes in zip(self.branches, self.slopes):
-            t = torch.matmul(direction, torch.mm(layers[0].linear.weight, columns).t())
+        for (scaling, layers), slopes in zip(self.branches, self.slopes):
+            first = torch.mm(layers[0].linear.weight, self._scaled(columns, scaling))
+            t = torch.matmul(direction, first.t())
             for l, layer in enumerate(layers):
                 if l > 0:
                     t = torch.matmul(t, layer.linear.weight.t())
@@ -151,7 +193,7 @@ class LinearisedMlp(Linearised):
 
     def observation_gradient(self, e: Tensor) -> Tensor:
         total, column = None, 0
-        for layers, slopes in zip(self.branches, self.slopes):
+        for (scaling, layers), slopes in zip(self.branches, self.slopes):
             width = layers[-1].linear.out_features
             g = e[:, column : column + width]
             column += width
@@ -159,6 +201,7 @@ class LinearisedMlp(Linearised):
                 if slopes[l] is not None:
                     g = g * slopes[l]
                 g = torch.mm(g, layers[l].linear.weight)
+            g = g if scaling is None else g / scaling[1]
             total = g if total is None else total + g
         return total
 
@@ -209,11 +252,11 @@ def linearise(actor: Actor, observations: Tensor) -> Linearised:
     if isinstance(actor, SideBySide):
         actor = list(actor.actors)
     if isinstance(actor, (list, tuple, nn.ModuleList)):
-        branches = [mlp_layers(a) for a in actor]
+        branches = [mlp_branch(a) for a in actor]
         if all(b is not None for b in branches):
             return LinearisedMlp(branches, observations)
         return LinearisedByAutograd(SideBySide(list(actor)), observations)
-    layers = mlp_layers(actor) if isinstance(actor, nn.Module) else None
-    if layers is not None:
-        return LinearisedMlp([layers], observations)
+    branch = mlp_branch(actor) if isinstance(actor, nn.Module) else None
+    if branch is not None:
+        return LinearisedMlp([branch], observations)
     return LinearisedByAutograd(actor, observations)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -472,7 +472,7 @@ class StiffnessPenalty(nn.Module):
         self.iteration = 0
         self.last: Optional[PenaltyResult] = None
         self._violations: list = []
-        self._held: Optional[list] = None
+        self._held: List[Tuple[nn.Parameter, Tensor]] = []
         self._calls = 0
 
     @property
@@ -538,7 +538,7 @@ class StiffnessPenalty(nn.Module):
         gravity = contacts.gravity.to(dtype)
         return static_penalty(linear, channels, self.kp, self.alpha, factors, gravity, o, bound, signs)
 
-    def forward(
+    def gradients(
         self,
         actor: Actor,
         observations: Tensor,
@@ -547,14 +547,15 @@ class StiffnessPenalty(nn.Module):
         parameters=None,
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
-    ) -> Tensor:
-        """λ times the penalty of the first ``samples`` rows; rows of a mini-batch are shuffled.
+    ) -> List[Tuple[nn.Parameter, Tensor]]:
+        """Parameters with λ times the penalty's gradient, clipped: to be added after a task's own clip.
 
-        parameters: what the gradient is of; the actor's by default. Every ``every``-th call works it
-        out; the calls between return a loss that has the same gradient.
+        Of the first ``samples`` rows; rows of a mini-batch are shuffled. Every ``every``-th call works
+        the gradient out; the calls between give the same again. Empty before iteration ``start``.
+
+        parameters: what the gradient is of; the actor's by default.
         """
         o = self.options
-        lambda_ = self.weight.lambda_at(self.iteration)
         if parameters is None:
             modules = actor if isinstance(actor, (list, tuple)) else [actor]
             parameters = [p for m in modules if isinstance(m, nn.Module) for p in m.parameters()]
@@ -563,29 +564,35 @@ class StiffnessPenalty(nn.Module):
             raise ValueError("parameters: the actor has none that can be trained")
         due = self.iteration >= o.start and self._calls % o.every == 0
         self._calls += 1
-        if due:
-            count = observations.shape[0] if o.samples == 0 else min(o.samples, observations.shape[0])
-            some = [None if t is None else t[:count] for t in (observations, action)]
-            if std is not None and std.dim() == 2:
-                std = std[:count]
-            result = self.evaluate(
-                actor,
-                some[0],
-                None if contacts is None else contacts.rows(count),
-                std=std,
-                action=some[1],
-            )
-            self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
-            self._violations.append(self.last.value)
-            gradients = torch.autograd.grad(lambda_ * result.value, parameters, allow_unused=True)
-            norm = torch.stack([g.norm() for g in gradients if g is not None]).norm()
-            factor = (o.gradient_clip / norm.clamp_min(1e-30)).clamp_max(1)
-            self._held = [None if g is None else g * factor for g in gradients]
-        if self._held is None:
-            return sum(p.sum() * 0 for p in parameters[:1])
-        value = lambda_ * self.last.value
-        linear = sum((p * g).sum() for p, g in zip(parameters, self._held) if g is not None)
-        return _with_gradient(value, linear)
+        if not due:
+            return self._held
+        count = observations.shape[0] if o.samples == 0 else min(o.samples, observations.shape[0])
+        result = self.evaluate(
+            actor,
+            observations[:count],
+            None if contacts is None else contacts.rows(count),
+            std=std[:count] if std is not None and std.dim() == 2 else std,
+            action=None if action is None else action[:count],
+        )
+        self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
+        self._violations.append(self.last.value)
+        value = self.weight.lambda_at(self.iteration) * result.value
+        found = torch.autograd.grad(value, parameters, allow_unused=True)
+        pairs = [(p, g) for p, g in zip(parameters, found) if g is not None]
+        norm = torch.stack([g.norm() for _, g in pairs]).norm()
+        factor = (o.gradient_clip / norm.clamp_min(1e-30)).clamp_max(1)
+        self._held = [(p, g * factor) for p, g in pairs]
+        return self._held
+
+    def forward(
+        self, actor: Actor, observations: Tensor, contacts: Optional[Contacts] = None, **more
+    ) -> Tensor:
+        """λ times the penalty, a scalar whose gradient is that of ``gradients()``, with its arguments."""
+        pairs = self.gradients(actor, observations, contacts, **more)
+        if not pairs:
+            return torch.zeros((), dtype=self.kp.dtype, device=self.kp.device)
+        value = self.weight.lambda_at(self.iteration) * self.last.value
+        return _with_gradient(value, sum((p * g).sum() for p, g in pairs))
 
     def follow(self, score: float) -> dict:
         """After an iteration: moves λ and the bound; returns figures for a log.
