@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# wheel.sh VENV BUILD WERROR: builds the wheel with the packages of VENV alone, unpacks it into BUILD/site, and looks
+# wheel.sh VENV BUILD WERROR COMPILER: builds the wheel with the packages of VENV alone, unpacks it into BUILD/site, and looks
 # whether it is whole. Exit 77, with a message, where VENV is missing (tools/setup/python_venv.sh makes it).
 set -euo pipefail
 root="$(cd "$(dirname "$0")/../.." && pwd)"
@@ -16,7 +16,8 @@ export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root}
 tree=$root/build/wheel
 rm -rf "$2/wheel" "$2/site"
 "${pip[@]}" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$2/wheel" \
-  --config-settings build-dir="$tree" --config-settings cmake.define.SILC_WERROR="$3" "$root"
+  --config-settings build-dir="$tree" --config-settings cmake.define.SILC_WERROR="$3" \
+  --config-settings cmake.define.CMAKE_CXX_COMPILER="$4" "$root"
 "${pip[@]}" install --quiet --no-deps --target "$2/site" "$2"/wheel/silc-*.whl
 cd "$2"
 PYTHONPATH="$2/site" "$venv/bin/python" -c 'import silc; print(silc.Robot.read("g1").name, silc.Budget.read("compliance"))'

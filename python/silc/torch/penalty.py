@@ -471,7 +471,9 @@ class StiffnessPenalty(nn.Module):
         self.weight = PenaltyWeight(self.options)
         self.iteration = 0
         self.last: Optional[PenaltyResult] = None
-        self._violations: list = []
+        self._violations: List[Tensor] = []
+        self._sigmas: List[Tensor] = []
+        self._ok: List[Tensor] = []
         self._held: List[Tuple[nn.Parameter, Tensor]] = []
         self._calls = 0
 
@@ -576,6 +578,8 @@ class StiffnessPenalty(nn.Module):
         )
         self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
         self._violations.append(self.last.value)
+        self._sigmas.append(self.last.sigma)
+        self._ok.append(self.last.ok)
         value = self.weight.lambda_at(self.iteration) * result.value
         found = torch.autograd.grad(value, parameters, allow_unused=True)
         pairs = [(p, g) for p, g in zip(parameters, found) if g is not None]
@@ -604,15 +608,15 @@ class StiffnessPenalty(nn.Module):
             violation = float(torch.stack(self._violations).mean())
             self.weight.follow(violation, float(score))
             figures["penalty"] = violation
-            ok = self.last.ok
+            ok, s = torch.cat(self._ok), torch.cat(self._sigmas)
             figures["left_out"] = float(1 - ok.to(torch.float32).mean())
             if bool(ok.any()):
-                s = self.last.sigma[ok]
-                figures["sigma_mean"], figures["sigma_max"] = float(s.mean()), float(s.max())
-                figures["violating"] = float((s > 1.05).to(torch.float32).mean())
+                s = s[ok]
+                figures["sigma_mean"], figures["sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
+                figures["violating"] = float((s > 1).to(torch.float32).mean())
             if self.last.loop_norm is not None:
                 figures["action_loop"] = float(self.last.loop_norm.mean())
-        self._violations = []
+        self._violations, self._sigmas, self._ok = [], [], []
         self._calls = 0
         self.iteration += 1
         return figures
