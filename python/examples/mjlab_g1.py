@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """mjlab's G1 on flat ground with a bound on stiffness, and beside it without one.
 
-    python mjlab_g1.py --envs 4096 --iterations 100 --device cuda:0 [--plain] [--json OUT]
+    python mjlab_g1.py --envs 4096 --iterations 100 --device cuda:0 [--run silc|watch|plain] [--json OUT]
 
-Prints a line per iteration: reward, penalty, σ, seconds. --plain trains with PPO alone and only watches σ.
+Prints a line per iteration: reward, penalty, σ, seconds. silc: with the penalty. watch: PPO alone, σ worked
+out and not used. plain: PPO alone, nothing worked out, for the time it takes.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from silc.mjlab import SilcAlgorithmCfg, add_stiffness_terms
 COMPLIANCE = {"com": (200, 200, 20000), "gravity": "held"}  # configs/budgets/compliance.yaml
 
 
-def train(envs, iterations, device="cpu", plain=False, penalty=None, steps=24, hidden=None, seed=1):
+def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hidden=None, seed=1):
     """Figures per iteration, and the runner."""
     torch.manual_seed(seed)
     env_cfg, agent_cfg = unitree_g1_flat_env_cfg(), unitree_g1_ppo_runner_cfg()
@@ -33,8 +34,8 @@ def train(envs, iterations, device="cpu", plain=False, penalty=None, steps=24, h
     agent_cfg.num_steps_per_env = steps
     if hidden:
         agent_cfg.actor.hidden_dims = agent_cfg.critic.hidden_dims = hidden
-    # λ = 0 watches: penalty and σ are worked out and change nothing
-    options = {"lambda_": 0.0, **(penalty or {})} if plain else penalty or {}
+    changes = {"silc": {}, "watch": {"lambda_": 0.0}, "plain": {"start": 10**9}}
+    options = {**(penalty or {}), **changes[run]}
     agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget=COMPLIANCE, penalty=options)
     env = RslRlVecEnvWrapper(ManagerBasedRlEnv(env_cfg, device=device))
     runner = MjlabOnPolicyRunner(env, asdict(agent_cfg), log_dir=None, device=device)
@@ -71,13 +72,13 @@ if __name__ == "__main__":
     parser.add_argument("--envs", type=int, default=4096)
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--run", choices=("silc", "watch", "plain"), default="silc")
     parser.add_argument("--probes", type=int, default=0)
     parser.add_argument("--bound-start", type=float, default=1.0)
     parser.add_argument("--json")
     args = parser.parse_args()
     options = {"probes": args.probes, "bound_start": args.bound_start}
-    rows, _ = train(args.envs, args.iterations, args.device, args.plain, options)
+    rows, _ = train(args.envs, args.iterations, args.device, args.run, options)
     if args.json:
         with open(args.json, "w") as file:
             json.dump(rows, file)

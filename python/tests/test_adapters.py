@@ -129,7 +129,7 @@ def test_mjlab_trains_with_the_penalty_and_sigma_falls():
     assert all(np.isfinite(list(f.values())).all() for f in figures)
     assert after < before, (before, after)
     # without it, the same training does not make the robot softer by as much
-    _, plain_before, plain_after = sigma_before_and_after(lambda: mjlab_g1.train(plain=True, **arguments))
+    _, plain_before, plain_after = sigma_before_and_after(lambda: mjlab_g1.train(run="watch", **arguments))
     assert after / before < plain_after / plain_before, (after / before, plain_after / plain_before)
     print(f"sigma {before:.2f} -> {after:.2f}; PPO alone {plain_before:.2f} -> {plain_after:.2f}")
 
