@@ -21,22 +21,11 @@ if(SILC_WITH_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
-if(SILC_WITH_TOOLS)
+if(SILC_WITH_FILES)
   find_package(fmt REQUIRED)
-  find_package(spdlog REQUIRED)
   find_package(yaml-cpp REQUIRED)
   find_package(nlohmann_json REQUIRED)
-  find_package(CLI11 REQUIRED)
   find_package(Protobuf REQUIRED)
-  find_package(ZLIB REQUIRED)
-
-  # stb: headers without a CMake package
-  find_path(SILC_STB_DIR stb_image_write.h PATH_SUFFIXES stb)
-  if(NOT SILC_STB_DIR)
-    message(FATAL_ERROR "stb_image_write.h was not found: install libstb-dev, or point SILC_STB_DIR at its folder.")
-  endif()
-  add_library(silc_stb INTERFACE)
-  target_include_directories(silc_stb SYSTEM INTERFACE ${SILC_STB_DIR})
 
   # ONNX's schema, compiled here by protoc (silc/policy/onnx): the distribution's libonnx-dev has it, and so
   # has the onnx wheel of the test environment.
@@ -50,6 +39,21 @@ if(SILC_WITH_TOOLS)
   if(NOT TARGET yaml-cpp::yaml-cpp)
     add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
   endif()
+
+endif()
+
+if(SILC_WITH_TOOLS)
+  find_package(spdlog REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(ZLIB REQUIRED)
+
+  # stb: headers without a CMake package
+  find_path(SILC_STB_DIR stb_image_write.h PATH_SUFFIXES stb)
+  if(NOT SILC_STB_DIR)
+    message(FATAL_ERROR "stb_image_write.h was not found: install libstb-dev, or point SILC_STB_DIR at its folder.")
+  endif()
+  add_library(silc_stb INTERFACE)
+  target_include_directories(silc_stb SYSTEM INTERFACE ${SILC_STB_DIR})
 
   # MuJoCo's wheel holds the library under its versioned name only, so it is linked by path.
   file(STRINGS ${PROJECT_SOURCE_DIR}/tools/setup/mujoco.version SILC_MUJOCO_VERSION LIMIT_COUNT 1)

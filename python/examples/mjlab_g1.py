@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mjlab's G1 on flat ground with a bound on stiffness, and beside it without one.
+
+    python mjlab_g1.py --envs 4096 --iterations 100 --device cuda:0 [--run silc|watch|plain] [--json OUT]
+
+Prints a line per iteration: reward, penalty, σ, seconds. silc: with the penalty. watch: PPO alone, σ worked
+out and not used. plain: PPO alone, nothing worked out, for the time it takes.
+"""
+
+import argparse
+import json
+import time
+
+import torch
+from mjlab.envs import ManagerBasedRlEnv
+from mjlab.rl import RslRlVecEnvWrapper
+from mjlab.rl.runner import MjlabOnPolicyRunner
+from mjlab.tasks.velocity.config.g1.env_cfgs import unitree_g1_flat_env_cfg
+from mjlab.tasks.velocity.config.g1.rl_cfg import unitree_g1_ppo_runner_cfg
+
+from dataclasses import asdict
+
+from silc.mjlab import SilcAlgorithmCfg, add_stiffness_terms
+
+COMPLIANCE = {"com": (200, 200, 20000), "gravity": "held"}  # configs/budgets/compliance.yaml
+
+
+def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hidden=None, seed=1):
+    """Figures per iteration, and the runner."""
+    torch.manual_seed(seed)
+    env_cfg, agent_cfg = unitree_g1_flat_env_cfg(), unitree_g1_ppo_runner_cfg()
+    env_cfg.scene.num_envs, env_cfg.seed = envs, seed
+    add_stiffness_terms(env_cfg)
+    agent_cfg.num_steps_per_env = steps
+    if hidden:
+        agent_cfg.actor.hidden_dims = agent_cfg.critic.hidden_dims = hidden
+    changes = {"silc": {}, "watch": {"lambda_": 0.0}, "plain": {"start": 10**9}}
+    options = {**(penalty or {}), **changes[run]}
+    agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget=COMPLIANCE, penalty=options)
+    env = RslRlVecEnvWrapper(ManagerBasedRlEnv(env_cfg, device=device))
+    runner = MjlabOnPolicyRunner(env, asdict(agent_cfg), log_dir=None, device=device)
+    alg, figures = runner.alg, []
+    obs = env.get_observations().to(device)
+    alg.train_mode()
+    for iteration in range(iterations):
+        start, reward = time.perf_counter(), 0.0
+        with torch.inference_mode():
+            for _ in range(steps):
+                obs, rewards, dones, extras = env.step(alg.act(obs))
+                obs = obs.to(device)
+                alg.process_env_step(obs, rewards, dones, extras)
+                reward += float(rewards.mean())
+            alg.compute_returns(obs)
+        collected = time.perf_counter()
+        losses = alg.update()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        row = {
+            "iteration": iteration,
+            "reward": reward / steps,
+            "collect_s": collected - start,
+            "update_s": time.perf_counter() - collected,
+            **{k: v for k, v in losses.items() if k.startswith("silc_")},
+        }
+        figures.append(row)
+        print(json.dumps({k: round(v, 4) for k, v in row.items()}), flush=True)
+    return figures, runner
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--envs", type=int, default=4096)
+    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--run", choices=("silc", "watch", "plain"), default="silc")
+    parser.add_argument("--probes", type=int, default=0)
+    parser.add_argument("--bound-start", type=float, default=1.0)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    options = {"probes": args.probes, "bound_start": args.bound_start}
+    rows, _ = train(args.envs, args.iterations, args.device, args.run, options)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(rows, file)

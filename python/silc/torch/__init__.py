@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stiffness bound for trainings in PyTorch.
+
+    from silc.torch import Budget, StiffnessPenalty
+    penalty = StiffnessPenalty(Budget(com=(200, 200, 20000)), channels, kp, alpha)
+    loss = task_loss + penalty(actor, observations, contacts)
+
+Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins with an example.
+"""
+
+from ..budget import Budget
+from .actors import InputScaling, SideBySide, linearise
+from .contact import (
+    BodyJacobians,
+    BudgetFactors,
+    Contacts,
+    budget_factors,
+    contact_kinematics,
+)
+from .penalty import (
+    PenaltyOptions,
+    PenaltyResult,
+    PenaltyWeight,
+    StiffnessPenalty,
+    anisotropic_penalty,
+    hinge,
+    log_prob_gradient_penalty,
+    paper_penalty,
+    scalar_penalty,
+    static_penalty,
+)
+from .stiffness import (
+    Channels,
+    condition_matrix,
+    one_step_stiffness,
+    settle,
+    sigma,
+    static_stiffness,
+)
+
+__all__ = [
+    "BodyJacobians",
+    "Budget",
+    "BudgetFactors",
+    "Channels",
+    "Contacts",
+    "InputScaling",
+    "PenaltyOptions",
+    "PenaltyResult",
+    "PenaltyWeight",
+    "SideBySide",
+    "StiffnessPenalty",
+    "anisotropic_penalty",
+    "budget_factors",
+    "condition_matrix",
+    "contact_kinematics",
+    "hinge",
+    "linearise",
+    "log_prob_gradient_penalty",
+    "one_step_stiffness",
+    "paper_penalty",
+    "scalar_penalty",
+    "settle",
+    "sigma",
+    "static_penalty",
+    "static_stiffness",
+]

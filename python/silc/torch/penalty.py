@@ -1,0 +1,622 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Penalties on the stiffness of a policy: the methods of ``silc train`` in PyTorch.
+
+Values are means over the samples. A value is on the tape: its gradient is that of the mean, worked
+out with the singular triples frozen (S9). Options have the names and defaults of ``learn.penalty``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from ..budget import Budget, check_choice
+from .actors import Actor, Linearised, linearise
+from .contact import BudgetFactors, Contacts, budget_factors
+from .matrices import Singular, eigen, largest_singular, over_matrix, singular
+from .stiffness import (
+    Channels,
+    action_columns,
+    joint_rows,
+    one_step_stiffness,
+    settle,
+    static_stiffness,
+)
+
+METHODS = ("silc", "silc-paper", "scalar-lcp", "alcp", "lcp")
+
+
+@dataclass(frozen=True)
+class PenaltyOptions:
+    """``learn.penalty`` of a training preset. ``PenaltyOptions.of("silc", lambda_=0.2)``."""
+
+    method: str = "silc"
+    lambda_: float = 0.5
+    """[1] weight"""
+    schedule: str = "fixed"
+    """fixed, ramp, multiplier"""
+    start: int = 0
+    """iterations before the penalty sets in; none is computed"""
+    ramp: int = 300
+    """iterations from 0 to lambda (ramp)"""
+    multiplier_rate: float = 0.02
+    """per iteration, of ln λ (multiplier)"""
+    multiplier_floor: float = 0.85
+    """share of the reference score under which λ falls"""
+    multiplier_target: float = 0.01
+    """mean violation that is left alone"""
+    score_reference: float = 0.0
+    """[1] score of an unbounded policy; 0: the best seen so far"""
+    bound_start: float = 1.0
+    """[1] σ allowed at first (silc, silc-paper) …"""
+    bound_end: float = 1.0
+    """[1] … and at last; 1: the budget M, b < 1: b M (silc)"""
+    bound_rate: float = 0.003
+    """per iteration, of ln bound, while the task is fulfilled"""
+    bound_lag: float = 0.05
+    """mean violation above which the bound waits"""
+    gradient_clip: float = 1.0
+    """norm of the penalty's gradient, clipped apart from the task's"""
+    samples: int = 2048
+    """of each mini-batch; 0: all"""
+    every: int = 1
+    """steps to one that works its gradient out; held in between"""
+    hinge: str = "square"
+    """square: (σ−1)₊² (S8); log: (ln σ)₊²"""
+    sigmas: str = "largest"
+    """largest, all"""
+    probes: int = 0
+    """all: random combinations of singular vectors; 0: every one"""
+    spectral: str = "eigen"
+    """eigen, power"""
+    action_loop_limit: float = 0.9
+    """[1] ‖S_a + S_τ Kp α‖₂ above this is penalised (silc)"""
+    action_loop_weight: float = 0.1
+    """[1] relative to the stiffness term"""
+    loop_gain_limit: float = 100.0
+    """[1] entries of (I−S_a)⁻¹ beyond this: sample left out"""
+    lipschitz: float = 2.0
+    """[1] scalar-lcp and the diagonal of K_LCP (alcp)"""
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_choice("schedule", self.schedule, ("fixed", "ramp", "multiplier"))
+        check_choice("hinge", self.hinge, ("square", "log"))
+        check_choice("sigmas", self.sigmas, ("largest", "all"))
+        check_choice("spectral", self.spectral, ("eigen", "power"))
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and low <= value <= high):
+                raise ValueError(f"{name}: {value} is outside [{low:g}, {high:g}]")
+        if self.probes > 0 and self.sigmas != "all":
+            raise ValueError("probes: only sigmas='all' takes random combinations; set it, or probes=0")
+        if self.sigmas == "all" and self.spectral == "power":
+            raise ValueError(
+                "spectral: power finds the largest singular value alone; use eigen, or sigmas='largest'"
+            )
+
+    @staticmethod
+    def of(method: str = "silc", **changes) -> "PenaltyOptions":
+        """The defaults that go with a method, and changes to them."""
+        check_choice("method", method, METHODS)
+        known = [f.name for f in fields(PenaltyOptions)]
+        for name in changes:
+            check_choice("option", name, known)
+        own = {
+            "lambda_": 0.002 if method == "lcp" else 0.5,
+            "hinge": "log" if method == "silc" else "square",
+            "sigmas": "all" if method == "silc" else "largest",
+        }
+        return PenaltyOptions(**{"method": method, **own, **changes})
+
+
+_RANGES = (
+    ("lambda_", 0, 1e6),
+    ("start", 0, 1e9),
+    ("ramp", 1, 1e9),
+    ("multiplier_rate", 0, 1),
+    ("multiplier_floor", 0, 1),
+    ("multiplier_target", 1e-9, 1e6),
+    ("score_reference", 0, 1e9),
+    ("bound_start", 0.1, 1e9),
+    ("bound_end", 0.1, 1e9),
+    ("bound_rate", 0, 1),
+    ("bound_lag", 0, 1e9),
+    ("gradient_clip", 1e-6, 1e6),
+    ("samples", 0, 1e9),
+    ("every", 1, 1e9),
+    ("probes", 0, 64),
+    ("action_loop_limit", 0.01, 100),
+    ("action_loop_weight", 0, 1e6),
+    ("loop_gain_limit", 1, 1e9),
+    ("lipschitz", 1e-3, 1e6),
+)
+
+
+class PenaltyResult(NamedTuple):
+    """A penalty of one batch."""
+
+    value: Tensor
+    """scalar on the tape: mean over the samples, with its gradient"""
+    sigma: Tensor
+    """(B) largest σ, or what the method bounds relative to its bound; 1 is the edge"""
+    ok: Tensor
+    """(B) bool: samples that took part"""
+    loop_norm: Optional[Tensor] = None
+    """(B) ‖S_a + S_τ Kp α‖₂ (silc)"""
+
+
+def hinge(sigma: Tensor, kind: str, bound: Tensor) -> Tuple[Tensor, Tensor]:
+    """Value and slope of (S8) at σ/bound: square (σ/b − 1)₊², log (ln σ/b)₊²."""
+    check_choice("hinge", kind, ("square", "log"))
+    if kind == "log":
+        over = (sigma / bound).clamp_min(1).log()
+        return over.square(), 2 * over / sigma.clamp_min(1e-12)
+    over = (sigma / bound - 1).clamp_min(0)
+    return over.square(), 2 * over / bound
+
+
+def draw_signs(options: PenaltyOptions, batch: int, joints: int, like: Tensor) -> Optional[Tensor]:
+    """(B, probes, n) of ±1, or None where every singular vector is used."""
+    if options.probes == 0:
+        return None
+    signs = torch.randint(0, 2, (batch, options.probes, joints), device=like.device)
+    return signs.to(like.dtype) * 2 - 1
+
+
+class _Directions(NamedTuple):
+    # singular triples with the hinge's slope folded in: Σ_k l_k d(·) r_kᵀ is the gradient
+    value: Tensor  # (B)
+    sigma: Tensor  # (B) largest
+    left: Tensor  # (B, k, n)
+    right: Tensor
+
+
+def _penalised_directions(
+    A: Tensor, bound: Tensor, options: PenaltyOptions, signs: Optional[Tensor]
+) -> _Directions:
+    every = options.sigmas == "all"
+    if every or options.spectral == "eigen":
+        s = singular(A)
+        if not every:
+            s = Singular(s.sigma[:, :1], s.u[:, :1], s.v[:, :1])
+    else:
+        s = largest_singular(A)
+    value, slope = hinge(s.sigma, options.hinge, bound)
+    root = slope.sqrt().unsqueeze(2)
+    left, right = s.u * root, s.v * root
+    if every and options.probes > 0:
+        # E[(Σ ε_i l_i)(Σ ε_j r_j)ᵀ] = Σ l_i r_iᵀ for independent signs: one tangent instead of n
+        if signs is None or signs.shape[1] != options.probes:
+            raise ValueError(f"signs: needed with probes={options.probes}: (B, probes, joints) of ±1")
+        scale = options.probes**-0.5
+        left = torch.matmul(signs, left) * scale
+        right = torch.matmul(signs, right) * scale
+    return _Directions(value.sum(1), s.sigma[:, 0], left, right)
+
+
+def _with_gradient(value: Tensor, surrogate: Tensor) -> Tensor:
+    """`value`, with the gradient of `surrogate`."""
+    return value.detach() + (surrogate - surrogate.detach())
+
+
+def _mean_of(value: Tensor, ok: Tensor) -> Tensor:
+    return (value * ok.to(value.dtype)).mean()
+
+
+def _newest(linear: Linearised, channels: Channels, joints: int) -> Tensor:
+    return joint_rows(linear.jacobian(channels.q0), channels, joints)
+
+
+def log_prob_gradient_penalty(linear: Linearised, std: Tensor, action: Tensor) -> PenaltyResult:
+    """mean ‖∇_o log π(a|o)‖² at the action taken (lcp). std (nu) or (B, nu), action (B, nu)."""
+    e = (action - linear.output) / std.square()
+    each = linear.observation_gradient(e).square().sum(1)
+    ok = torch.ones_like(each, dtype=torch.bool)
+    return PenaltyResult(each.mean(), each.detach().sqrt(), ok)
+
+
+def scalar_penalty(
+    linear: Linearised, channels: Channels, joints: int, options: PenaltyOptions
+) -> PenaltyResult:
+    """mean (‖J_q⁰‖₂ − k)₊² (scalar-lcp)."""
+    J = _newest(linear, channels, joints)
+    s = largest_singular(J) if options.spectral == "power" else singular(J)
+    largest = s.sigma[:, 0]
+    over = (largest - options.lipschitz).clamp_min(0)
+    p = (2 * over).view(-1, 1, 1) * s.u[:, :1]
+    surrogate = linear.along(action_columns(p, channels), channels.q0, s.v[:, :1]) / J.shape[0]
+    ok = torch.ones_like(largest, dtype=torch.bool)
+    return PenaltyResult(
+        _with_gradient(over.square().mean(), surrogate), largest / options.lipschitz, ok
+    )
+
+
+def anisotropic_penalty(
+    linear: Linearised, channels: Channels, joints: int, options: PenaltyOptions
+) -> PenaltyResult:
+    """mean λ_max(J_q⁰ J_q⁰ᵀ − k² I)₊² (alcp).                                           (S10)"""
+    J = _newest(linear, channels, joints)
+    k2 = options.lipschitz**2
+    eye = torch.eye(joints, dtype=J.dtype, device=J.device)
+    values, vectors = eigen(torch.matmul(J, J.transpose(1, 2)) - k2 * eye)
+    largest, w = values[:, 0], vectors[:, :1]
+    over = largest.clamp_min(0)
+    p = (4 * over).view(-1, 1, 1) * w
+    surrogate = linear.along(action_columns(p, channels), channels.q0, torch.matmul(w, J)) / J.shape[0]
+    ok = torch.ones_like(largest, dtype=torch.bool)
+    relative = ((largest + k2).clamp_min(0) / k2).sqrt()
+    return PenaltyResult(_with_gradient(over.square().mean(), surrogate), relative, ok)
+
+
+def paper_penalty(
+    linear: Linearised,
+    channels: Channels,
+    kp: Tensor,
+    alpha: Tensor,
+    factors: BudgetFactors,
+    options: PenaltyOptions,
+    bound: Tensor,
+    signs: Optional[Tensor] = None,
+) -> PenaltyResult:
+    """(S7a) on K₁ (silc-paper)."""
+    gain = kp * alpha
+    K_1 = one_step_stiffness(_newest(linear, channels, kp.shape[0]), kp, alpha)
+    ok = factors.ok & torch.isfinite(K_1).all(2).all(1)
+    K = torch.where(over_matrix(ok), K_1, torch.zeros_like(K_1))
+    A = torch.matmul(torch.matmul(factors.P.transpose(1, 2), K), factors.Pi)
+    d = _penalised_directions(A, bound, options, signs)
+    # left = P u, right = Π v; p = −α Kp left
+    p = -torch.matmul(d.left, factors.P.transpose(1, 2)) * gain
+    r = torch.matmul(d.right, factors.Pi.transpose(1, 2))
+    surrogate = linear.along(action_columns(p, channels), channels.q0, r) / K.shape[0]
+    return PenaltyResult(_with_gradient(_mean_of(d.value, ok), surrogate), d.sigma, ok)
+
+
+def static_penalty(
+    linear: Linearised,
+    channels: Channels,
+    kp: Tensor,
+    alpha: Tensor,
+    factors: BudgetFactors,
+    gravity: Optional[Tensor],
+    options: PenaltyOptions,
+    bound: Tensor,
+    signs: Optional[Tensor] = None,
+) -> PenaltyResult:
+    """(S7c) on K_s, ‖2 Pᵀ(K − m)P/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under
+    its limit (silc)."""
+    gain = kp * alpha
+    sees_gravity = channels.g is not None and gravity is not None
+    settled = settle(linear, channels, kp, alpha, gravity)
+    eye = torch.eye(kp.shape[0], dtype=settled.X.dtype, device=settled.X.device)
+    zero = torch.zeros((), dtype=settled.X.dtype, device=settled.X.device)
+
+    # a sample whose action loop is nearly an integrator has no K_s worth the name
+    ok = factors.ok & torch.isfinite(settled.X).all(2).all(1)
+    ok = ok & (settled.inverse.abs().amax((1, 2)) < options.loop_gain_limit)
+    X = torch.where(over_matrix(ok), settled.X, zero)
+    N_0 = torch.where(over_matrix(ok), settled.inverse, eye)
+    K = torch.diag(kp) - gain.view(1, -1, 1) * X
+
+    # A bound b under 1 is a margin: the budget is b M then. Samples left out become A = 0.
+    scale = 2 / bound.clamp_max(1)
+    held = K if factors.floor is None else K - factors.floor
+    PT = factors.P.transpose(1, 2)
+    form = torch.matmul(torch.matmul(PT, held), factors.P)
+    A = torch.where(over_matrix(ok), scale * form - factors.unit, zero)
+    d = _penalised_directions(A, bound.clamp_min(1), options, signs)
+    # left = 2 P u/min(b, 1), right = P v; p = −N₀ᵀ α Kp left                             (S9)
+    left = scale * torch.matmul(d.left, PT)
+    r = torch.matmul(d.right, PT)
+    pull = torch.matmul(-left * gain, N_0)
+    # how the observation moves along the channels, in the order of their columns
+    along = [r]
+    if channels.a is not None:
+        along.append(torch.matmul(r, X.transpose(1, 2)))
+    if channels.tau is not None:
+        along.append(-torch.matmul(r, K.transpose(1, 2)))
+    if sees_gravity:
+        along.append(torch.matmul(r, gravity.transpose(1, 2)))
+    direction = torch.cat(along, 2)
+    value = _mean_of(d.value, ok)
+
+    # the action loop, also of samples left out: it is what brings them back
+    loop_norm = None
+    if channels.a is not None or channels.tau is not None:
+        feedback = eye - settled.loop  # S_a + S_τ Kp α
+        sane = torch.where(over_matrix(torch.isfinite(feedback).all(2).all(1)), feedback, zero)
+        s = largest_singular(sane) if options.spectral == "power" else singular(sane)
+        loop_norm = s.sigma[:, 0]
+        # a bound that is still being tightened leaves the loop as much room
+        limit = options.action_loop_limit + 0.5 * bound.clamp_min(1).log()
+        over = (loop_norm - limit).clamp_min(0)
+        p_a = (2 * options.action_loop_weight * over).view(-1, 1, 1) * s.u[:, :1]
+        v = s.v[:, :1]
+        around = [torch.zeros_like(v)]  # joints at rest
+        if channels.a is not None:
+            around.append(v)
+        if channels.tau is not None:
+            around.append(v * gain)
+        if sees_gravity:
+            around.append(torch.zeros((v.shape[0], 1, 3), dtype=v.dtype, device=v.device))
+        # one tangent more beside those of the stiffness: one chain through the network serves both
+        direction = torch.cat((direction, torch.cat(around, 2)), 1)
+        pull = torch.cat((pull, p_a), 1)
+        value = value + options.action_loop_weight * over.square().mean()
+    surrogate = linear.along(action_columns(pull, channels), settled.columns, direction) / K.shape[0]
+    return PenaltyResult(_with_gradient(value, surrogate), d.sigma, ok, loop_norm)
+
+
+class PenaltyWeight:
+    """λ and the bound from iteration to iteration."""
+
+    def __init__(self, options: PenaltyOptions) -> None:
+        self.options = options
+        self.log_multiplier = 0.0  # ln(λ/lambda)
+        self.smoothed_score = 0.0
+        self.best_score = 0.0
+        self.follows = 0
+        self.log_bound = 0.0  # ln(bound/bound_start)
+        self.smoothed_violation = 0.0
+
+    def state_dict(self) -> dict:
+        return {k: v for k, v in vars(self).items() if k != "options"}
+
+    def load_state_dict(self, state: dict) -> None:
+        vars(self).update(state)
+
+    def lambda_at(self, iteration: int) -> float:
+        """[1] the weight at `iteration`."""
+        o = self.options
+        if iteration < o.start:
+            return 0.0
+        if o.schedule == "ramp":
+            return o.lambda_ * min(1.0, (iteration - o.start + 1) / o.ramp)
+        if o.schedule == "multiplier":
+            return o.lambda_ * math.exp(self.log_multiplier)
+        return o.lambda_
+
+    def bound(self) -> float:
+        """[1] σ that is let pass now."""
+        return self.options.bound_start * math.exp(self.log_bound)
+
+    def follow(self, violation: float, score: float) -> None:
+        """After an iteration: the mean violation and the task's score, higher is better.
+
+        The bound goes from bound_start to bound_end while the smoothed score is above
+        multiplier_floor of its reference, back while it is not, and waits while the smoothed
+        violation is above bound_lag. The multiplier moves ln λ by at most multiplier_rate.
+        """
+        if not (math.isfinite(violation) and math.isfinite(score)):
+            return
+        o = self.options
+        if self.follows == 0:
+            self.smoothed_score, self.smoothed_violation = score, violation
+            self.best_score = score
+        else:
+            self.smoothed_score += 0.1 * (score - self.smoothed_score)
+            self.smoothed_violation += 0.1 * (violation - self.smoothed_violation)
+            self.best_score = max(self.best_score, self.smoothed_score)
+        self.follows += 1
+        reference = o.score_reference if o.score_reference > 0 else self.best_score
+        floor = o.multiplier_floor * reference
+        fulfilled = not (reference > 0 and self.smoothed_score < floor)
+        way = math.log(o.bound_end / o.bound_start)
+        if not fulfilled:
+            self.log_bound -= math.copysign(o.bound_rate, way)
+        elif self.smoothed_violation <= o.bound_lag:
+            self.log_bound += math.copysign(o.bound_rate, way)
+        self.log_bound = min(max(self.log_bound, min(way, 0.0)), max(way, 0.0))
+        if o.schedule != "multiplier":
+            return
+        drive = (violation - o.multiplier_target) / o.multiplier_target
+        if not fulfilled:
+            drive = -4 * (1 - self.smoothed_score / floor)
+        self.log_multiplier += o.multiplier_rate * min(max(drive, -1.0), 1.0)
+        self.log_multiplier = min(max(self.log_multiplier, math.log(1e-4)), math.log(1e4))
+
+
+class StiffnessPenalty(nn.Module):
+    """``loss = penalty(actor, observations, contacts)``: λ times the penalty, ready to be added.
+
+    The gradient of what is returned is clipped to ``gradient_clip`` apart from the task's, so that a
+    strong penalty cannot drown the task. Call ``follow(score)`` once an iteration: it moves λ and
+    the bound.
+
+    Args:
+        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp.
+        channels: how the observation moves with joints, actions, torque and gravity.
+        kp: (n) servo gains [N·m/rad], robot's order.
+        alpha: (n) action scale [rad], 0 where the policy does not command.
+        options: ``PenaltyOptions.of("silc")`` by default.
+    """
+
+    def __init__(
+        self,
+        budget: Optional[Budget],
+        channels: Channels,
+        kp,
+        alpha,
+        options: Optional[PenaltyOptions] = None,
+    ) -> None:
+        super().__init__()
+        self.options = PenaltyOptions.of("silc") if options is None else options
+        dtype = channels.q.dtype
+        self.register_buffer("kp", torch.as_tensor(kp, dtype=dtype).reshape(-1), persistent=False)
+        self.register_buffer("alpha", torch.as_tensor(alpha, dtype=dtype).reshape(-1), persistent=False)
+        n = self.kp.shape[0]
+        if self.alpha.shape[0] != n:
+            raise ValueError(f"alpha: {self.alpha.shape[0]} numbers, kp has {n}")
+        if not bool(torch.isfinite(self.kp).all() and (self.kp > 0).all()):
+            raise ValueError("kp: must be finite and positive")
+        if not bool(torch.isfinite(self.alpha).all()):
+            raise ValueError("alpha: must be finite")
+        channels.check(n)
+        needs_budget = self.options.method in ("silc", "silc-paper")
+        if needs_budget and budget is None:
+            raise ValueError(f"budget: method '{self.options.method}' needs one")
+        self.budget = budget
+        if budget is not None:
+            channels = channels._replace(
+                tau=channels.tau if budget.torque == "followed" else None,
+                g=channels.g if budget.gravity == "followed" else None,
+            )
+        for name in ("q0", "q", "a", "tau", "g", "action_joint"):
+            self.register_buffer(f"channel_{name}", getattr(channels, name), persistent=False)
+        self.weight = PenaltyWeight(self.options)
+        self.iteration = 0
+        self.last: Optional[PenaltyResult] = None
+        self._violations: List[Tensor] = []
+        self._sigmas: List[Tensor] = []
+        self._ok: List[Tensor] = []
+        self._held: List[Tuple[nn.Parameter, Tensor]] = []
+        self._calls = 0
+
+    @property
+    def channels(self) -> Channels:
+        names = ("q0", "q", "a", "tau", "g", "action_joint")
+        return Channels(*(getattr(self, f"channel_{name}") for name in names))
+
+    def get_extra_state(self) -> dict:
+        return {"iteration": self.iteration, **self.weight.state_dict()}
+
+    def set_extra_state(self, state: dict) -> None:
+        state = dict(state)
+        self.iteration = state.pop("iteration")
+        self.weight.load_state_dict(state)
+
+    def evaluate(
+        self,
+        actor: Actor,
+        observations: Tensor,
+        contacts: Optional[Contacts] = None,
+        *,
+        factors: Optional[BudgetFactors] = None,
+        signs: Optional[Tensor] = None,
+        bound: Optional[Tensor] = None,
+        std: Optional[Tensor] = None,
+        action: Optional[Tensor] = None,
+    ) -> PenaltyResult:
+        """The penalty of every row, without λ, clipping or sampling; ``torch.compile``-able for MLPs.
+
+        factors: of ``budget_factors()``, where they are worked out once for several epochs.
+        """
+        o, channels, n = self.options, self.channels, self.kp.shape[0]
+        if observations.dim() != 2 or observations.shape[1] != channels.q.shape[0]:
+            raise ValueError(
+                f"observations: shape {tuple(observations.shape)}, expected (B, {channels.q.shape[0]})"
+            )
+        linear = linearise(actor, observations)
+        nu = n if channels.action_joint is None else channels.action_joint.shape[0]
+        if tuple(linear.output.shape) != (observations.shape[0], nu):
+            raise ValueError(
+                f"actor: answered {tuple(linear.output.shape)}, expected ({observations.shape[0]}, {nu})"
+            )
+        if o.method == "lcp":
+            if std is None or action is None:
+                raise ValueError("lcp: needs std and action")
+            return log_prob_gradient_penalty(linear, std, action)
+        if o.method == "scalar-lcp":
+            return scalar_penalty(linear, channels, n, o)
+        if o.method == "alcp":
+            return anisotropic_penalty(linear, channels, n, o)
+        if contacts is None:
+            raise ValueError(f"contacts: method '{o.method}' needs them")
+        contacts.check(observations.shape[0], n)
+        dtype = channels.q.dtype
+        if factors is None:
+            factors = budget_factors(self.budget, self.kp, contacts, dtype)
+        if bound is None:
+            bound = torch.tensor(self.weight.bound(), dtype=dtype, device=self.kp.device)
+        if signs is None:
+            signs = draw_signs(o, observations.shape[0], n, self.kp)
+        if o.method == "silc-paper":
+            return paper_penalty(linear, channels, self.kp, self.alpha, factors, o, bound, signs)
+        gravity = contacts.gravity.to(dtype)
+        return static_penalty(linear, channels, self.kp, self.alpha, factors, gravity, o, bound, signs)
+
+    def gradients(
+        self,
+        actor: Actor,
+        observations: Tensor,
+        contacts: Optional[Contacts] = None,
+        *,
+        parameters=None,
+        std: Optional[Tensor] = None,
+        action: Optional[Tensor] = None,
+    ) -> List[Tuple[nn.Parameter, Tensor]]:
+        """Parameters with λ times the penalty's gradient, clipped: to be added after a task's own clip.
+
+        Of the first ``samples`` rows; rows of a mini-batch are shuffled. Every ``every``-th call works
+        the gradient out; the calls between give the same again. Empty before iteration ``start``.
+
+        parameters: what the gradient is of; the actor's by default.
+        """
+        o = self.options
+        if parameters is None:
+            modules = actor if isinstance(actor, (list, tuple)) else [actor]
+            parameters = [p for m in modules if isinstance(m, nn.Module) for p in m.parameters()]
+        parameters = [p for p in parameters if p.requires_grad]
+        if not parameters:
+            raise ValueError("parameters: the actor has none that can be trained")
+        due = self.iteration >= o.start and self._calls % o.every == 0
+        self._calls += 1
+        if not due:
+            return self._held
+        count = observations.shape[0] if o.samples == 0 else min(o.samples, observations.shape[0])
+        result = self.evaluate(
+            actor,
+            observations[:count],
+            None if contacts is None else contacts.rows(count),
+            std=std[:count] if std is not None and std.dim() == 2 else std,
+            action=None if action is None else action[:count],
+        )
+        self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
+        self._violations.append(self.last.value)
+        self._sigmas.append(self.last.sigma)
+        self._ok.append(self.last.ok)
+        value = self.weight.lambda_at(self.iteration) * result.value
+        found = torch.autograd.grad(value, parameters, allow_unused=True)
+        pairs = [(p, g) for p, g in zip(parameters, found) if g is not None]
+        norm = torch.stack([g.norm() for _, g in pairs]).norm()
+        factor = (o.gradient_clip / norm.clamp_min(1e-30)).clamp_max(1)
+        self._held = [(p, g * factor) for p, g in pairs]
+        return self._held
+
+    def forward(
+        self, actor: Actor, observations: Tensor, contacts: Optional[Contacts] = None, **more
+    ) -> Tensor:
+        """λ times the penalty, a scalar whose gradient is that of ``gradients()``, with its arguments."""
+        pairs = self.gradients(actor, observations, contacts, **more)
+        if not pairs:
+            return torch.zeros((), dtype=self.kp.dtype, device=self.kp.device)
+        value = self.weight.lambda_at(self.iteration) * self.last.value
+        return _with_gradient(value, sum((p * g).sum() for p, g in pairs))
+
+    def follow(self, score: float) -> dict:
+        """After an iteration: moves λ and the bound; returns figures for a log.
+
+        score: of the task, higher is better (the mean reward will do).
+        """
+        figures = {"lambda": self.weight.lambda_at(self.iteration), "bound": self.weight.bound()}
+        if self._violations:
+            violation = float(torch.stack(self._violations).mean())
+            self.weight.follow(violation, float(score))
+            figures["penalty"] = violation
+            ok, s = torch.cat(self._ok), torch.cat(self._sigmas)
+            figures["left_out"] = float(1 - ok.to(torch.float32).mean())
+            if bool(ok.any()):
+                s = s[ok]
+                figures["sigma_mean"], figures["sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
+                figures["violating"] = float((s > 1).to(torch.float32).mean())
+            if self.last.loop_norm is not None:
+                figures["action_loop"] = float(self.last.loop_norm.mean())
+        self._violations, self._sigmas, self._ok = [], [], []
+        self._calls = 0
+        self.iteration += 1
+        return figures

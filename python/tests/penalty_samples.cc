@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer's penalties answer on one random batch, for the twins in Python to be held
+// against: penalty_samples OUT.npz
+//
+// Names of arrays: "input|…" what both sides are given, "body|…" and "contact|…" (S5),
+// "budget=NAME|…" the factors of (S6), "weight:OPTIONS|…" λ and the bound over iterations, and
+// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|gradient".
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "silc/base/check.h"
+#include "silc/base/rng.h"
+#include "silc/learn/penalty.h"
+#include "silc/npz/npz.h"
+#include "silc/stiffness/contact_jacobian.h"
+#include "silc/stiffness/test_support.h"
+
+namespace silc {
+namespace {
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr int kJoints = test::StickHumanoid::kJoints;  // 20
+constexpr int kBatch = 10, kFrame = 2 * kJoints + 6, kFrames = 2, kObs = kFrame * kFrames;
+constexpr int kActions[] = {12, 8};
+
+Tensor ToTensor(const Eigen::MatrixXd& m) {
+  const RowMajor rows = m;
+  return at::from_blob(const_cast<double*>(rows.data()), {m.rows(), m.cols()}, at::kDouble).clone();
+}
+
+class Samples {
+ public:
+  void Add(const std::string& name, const Tensor& tensor) {
+    const Tensor host = tensor.detach().to(at::kCPU, at::kDouble).contiguous();
+    const double* first = host.data_ptr<double>();
+    entries_.push_back({name,
+                        NpyShape(host.sizes().begin(), host.sizes().end()),
+                        std::vector<double>(first, first + host.numel())});
+  }
+  void Write(const std::string& path) const { WriteNpz(path, entries_); }
+
+ private:
+  std::vector<NpzEntry> entries_;
+};
+
+// A matrix of ±1 with orthogonal rows (Paley's construction from the squares modulo 19). With these
+// rows as signs the random combinations add up to the exact sum, whatever signs the singular
+// vectors come with, so that two eigenvalue routines can be compared.
+Tensor HadamardOf20() {
+  bool square[19] = {};
+  for (int i = 1; i < 19; ++i) square[i * i % 19] = true;
+  const Tensor H = at::ones({20, 20}, at::kDouble);
+  for (int i = 0; i < 19; ++i) {
+    for (int j = 0; j < 19; ++j) {
+      const int d = (j - i + 19) % 19;
+      H[i + 1][j + 1] = i == j || square[d] ? 1.0 : -1.0;
+    }
+    H[i + 1][0] = -1.0;
+  }
+  SILC_CHECK(at::equal(at::mm(H, H.t()), 20 * at::eye(20, at::kDouble)));
+  return H;
+}
+
+struct World {
+  Servo servo;
+  ContactBatch batch;
+  std::vector<Network> networks;
+  Tensor x, action;
+  Channels channels;
+};
+
+World MakeWorld(Samples* samples) {
+  World world;
+  at::manual_seed(11);
+  Rng rng(17);
+  world.servo = test::RandomServo(kJoints, &rng);
+  std::vector<Tensor> com, hand, closing, gravity;
+  std::vector<Tensor> body_foot, body_com, body_hand, body_g;
+  std::vector<int> modes;
+  for (int i = 0; i < kBatch; ++i) {
+    const auto mode = static_cast<ContactMode>(i % 4);
+    ContactKinematics k;
+    const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+    SILC_CHECK(ComputeContactKinematics(body, mode, nullptr, &k) == StiffnessStatus::kOk);
+    modes.push_back(i % 4);
+    com.push_back(ToTensor(k.com));
+    hand.push_back(at::stack({ToTensor(k.hand_on_base[0]), ToTensor(k.hand_on_base[1])}));
+    closing.push_back(ToTensor(k.J_c));
+    gravity.push_back(ToTensor(k.E));
+    body_foot.push_back(at::stack({ToTensor(body.foot[0]), ToTensor(body.foot[1])}));
+    body_com.push_back(ToTensor(body.com));
+    body_hand.push_back(at::stack({ToTensor(body.hand[0]), ToTensor(body.hand[1])}));
+    body_g.push_back(ToTensor(body.g_B).view(-1));
+  }
+  world.batch = {at::tensor(modes).to(at::kByte),
+                 at::stack(com),
+                 at::stack(hand),
+                 at::stack(closing),
+                 at::stack(gravity)};
+  samples->Add("body|foot", at::stack(body_foot));
+  samples->Add("body|com", at::stack(body_com));
+  samples->Add("body|hand", at::stack(body_hand));
+  samples->Add("body|g_B", at::stack(body_g));
+  samples->Add("contact|mode", world.batch.mode);
+  samples->Add("contact|com", world.batch.com);
+  samples->Add("contact|hand_on_base", world.batch.hand_on_base);
+  samples->Add("contact|closing", world.batch.closing);
+  samples->Add("contact|gravity", world.batch.gravity);
+  // two samples that must be left out: of unknown contact, and with a Jacobian that lost rank
+  world.batch.mode[8] = 255;
+  world.batch.com[9][2].copy_(world.batch.com[9][0]);
+
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    world.networks.push_back(
+        MakeNetwork({.inputs = kObs, .hidden = {10, 9}, .outputs = kActions[k]},
+                    std::vector<double>(kActions[k], 0.3 + 0.2 * k),
+                    23,
+                    k,
+                    at::kDouble));
+    at::NoGradGuard no_tape;
+    world.networks[k].flat.mul_(2);
+    world.networks[k].std.div_(2);
+  }
+  world.x = at::randn({kBatch, kObs}, at::kDouble);
+  world.action = at::randn({kBatch, kJoints}, at::kDouble);
+
+  std::vector<ColumnEntry> q0, q, a, tau, g;
+  for (int frame = 0; frame < kFrames; ++frame) {
+    const int first = frame * kFrame;  // newest last
+    for (int j = 0; j < kJoints; ++j) {
+      q.push_back({first + j, j, 1.f});
+      if (frame == kFrames - 1) q0.push_back(q.back());
+      a.push_back({first + kJoints + j, j, 0.5f});
+    }
+    for (int j = 0; j < 3; ++j) {
+      tau.push_back({first + 2 * kJoints + j, kJoints - 1 - j, 0.01f});
+      g.push_back({first + 2 * kJoints + 3 + j, j, 1.f});
+    }
+  }
+  const auto dense = [](const std::vector<ColumnEntry>& e, int n) {
+    return DenseColumns(e, kObs, n, at::kDouble);
+  };
+  world.channels = {
+      dense(q0, kJoints), dense(q, kJoints), dense(a, kJoints), dense(tau, kJoints), dense(g, 3)};
+  return world;
+}
+
+void AddInputs(const World& world, const Tensor& signs, Samples* samples) {
+  samples->Add("input|kp", ToTensor(world.servo.kp).view(-1));
+  samples->Add("input|alpha", ToTensor(world.servo.alpha).view(-1));
+  samples->Add("input|mode", world.batch.mode);
+  samples->Add("input|com", world.batch.com);
+  samples->Add("input|hand_on_base", world.batch.hand_on_base);
+  samples->Add("input|closing", world.batch.closing);
+  samples->Add("input|gravity", world.batch.gravity);
+  samples->Add("input|x", world.x);
+  samples->Add("input|action", world.action);
+  samples->Add("input|signs", signs);
+  samples->Add("input|q0", world.channels.q0);
+  samples->Add("input|q", world.channels.q);
+  samples->Add("input|a", world.channels.a);
+  samples->Add("input|tau", world.channels.tau);
+  samples->Add("input|g", world.channels.g);
+  for (std::size_t k = 0; k < world.networks.size(); ++k) {
+    const Network& network = world.networks[k];
+    const std::string actor = "input|actor" + std::to_string(k);
+    for (std::size_t l = 0; l < network.layers.weight.size(); ++l) {
+      samples->Add(actor + ".weight" + std::to_string(l), network.layers.weight[l]);
+      samples->Add(actor + ".bias" + std::to_string(l), network.layers.bias[l]);
+    }
+    samples->Add(actor + ".std", network.std);
+  }
+}
+
+std::vector<std::pair<std::string, BudgetSpec>> Budgets() {
+  BudgetSpec com, hands, gains, posture;
+  com.com = Eigen::Vector3d(200, 300, 20000);
+  com.hand[1] = Eigen::Vector3d(200, 250, 300);
+  hands.hand[0] = Eigen::Vector3d(1000, 900, 800);
+  hands.hand[1] = Eigen::Vector3d(200, 250, 300);
+  hands.hand_floor = Eigen::Vector3d(0, 0.2, 0.75);
+  gains = com;
+  gains.hand[0] = Eigen::Vector3d(1000, 900, 800);
+  gains.weight = NullWeight::kServo;
+  gains.null_stiffness = 0.5;
+  return {{"com", com}, {"hands", hands}, {"gains", gains}, {"posture", posture}};
+}
+
+// one case: the penalty of a type, with its gradient in every weight and bias
+void AddCase(const World& world,
+             const std::string& name,
+             at::ScalarType type,
+             Method method,
+             const BudgetSpec& spec,
+             const std::string& held,
+             const PenaltyConfig& config,
+             double bound,
+             const Tensor& signs,
+             Samples* samples) {
+  const auto cast = [&](const Tensor& t) { return t.defined() ? t.to(type) : t; };
+  PenaltyInput input;
+  std::vector<Tensor> leaves;
+  std::int64_t column = 0;
+  for (const Network& network : world.networks) {
+    Layers layers;
+    for (std::size_t l = 0; l < network.layers.weight.size(); ++l) {
+      layers.weight.push_back(cast(network.layers.weight[l].detach()).clone().requires_grad_());
+      layers.bias.push_back(cast(network.layers.bias[l].detach()).clone().requires_grad_());
+      leaves.push_back(layers.weight.back());
+      leaves.push_back(layers.bias.back());
+    }
+    input.activations.push_back(Forward(layers, cast(world.x)));
+    input.actors.push_back(std::move(layers));
+    input.std.push_back(cast(network.std.detach()));
+    const std::int64_t outputs = network.shape.outputs;
+    input.action.push_back(cast(world.action.narrow(1, column, outputs)));
+    column += outputs;
+  }
+  input.count = kBatch;
+  input.channels = {cast(world.channels.q0),
+                    cast(world.channels.q),
+                    cast(world.channels.a),
+                    held == "torque" ? Tensor() : cast(world.channels.tau),
+                    held == "gravity" ? Tensor() : cast(world.channels.g)};
+  input.servo = {cast(ToTensor(world.servo.kp).view(-1)),
+                 cast(ToTensor(world.servo.alpha).view(-1))};
+  input.budget = MakeBudgetFactors(spec, input.servo.kp, world.batch, type);
+  input.gravity = cast(world.batch.gravity);
+  input.signs = cast(signs);
+  input.bound = at::full({}, bound, type);
+  const PenaltyResult result = Penalty(method, input, config);
+  const auto gradients = torch::autograd::grad({result.surrogate}, leaves, {}, {}, false, true);
+  std::vector<Tensor> flat;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    flat.push_back(gradients[i].defined() ? gradients[i].reshape(-1)
+                                          : at::zeros({leaves[i].numel()}, leaves[i].options()));
+  }
+  const std::string prefix =
+      std::string("case:") + (type == at::kDouble ? "float64" : "float32") + ";" + name + "|";
+  samples->Add(prefix + "value", result.value);
+  samples->Add(prefix + "sigma", result.sigma);
+  samples->Add(prefix + "ok", result.ok);
+  if (result.loop_norm.defined()) samples->Add(prefix + "loop_norm", result.loop_norm);
+  samples->Add(prefix + "gradient", at::cat(flat));
+}
+
+struct Spectrum {
+  const char *sigmas, *spectral;
+  int probes;
+};
+
+void AddCases(const World& world, const Tensor& signs, Samples* samples) {
+  const auto number = [](double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", v);
+    return std::string(text);
+  };
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const auto add = [&](Method method,
+                         const std::string& budget,
+                         const BudgetSpec& spec,
+                         const std::string& held,
+                         const PenaltyConfig& c,
+                         double bound) {
+      const std::string name =
+          std::string("method=") + Name(method) + ";budget=" + budget + ";held=" + held +
+          ";hinge=" + c.hinge + ";sigmas=" + c.sigmas + ";spectral=" + c.spectral +
+          ";probes=" + std::to_string(c.probes) + ";bound=" + number(bound) +
+          ";loop_gain_limit=" + number(c.loop_gain_limit) +
+          ";action_loop_limit=" + number(c.action_loop_limit) + ";lipschitz=" + number(c.lipschitz);
+      AddCase(world, name, type, method, spec, held, c, bound, signs, samples);
+    };
+    for (const auto& [budget, spec] : Budgets()) {
+      for (const Spectrum& s : {Spectrum{"largest", "eigen", 0},
+                                Spectrum{"largest", "power", 0},
+                                Spectrum{"all", "eigen", 0},
+                                Spectrum{"all", "eigen", 20}}) {
+        for (const char* hinge : {"square", "log"}) {
+          PenaltyConfig config;
+          config.hinge = hinge;
+          config.sigmas = s.sigmas;
+          config.spectral = s.spectral;
+          config.probes = s.probes;
+          for (const double bound : {0.9, 1.0, 2.5}) {
+            add(Method::kSilc, budget, spec, "none", config, bound);
+          }
+          if (!spec.HasFloor()) {
+            for (const double bound : {1.0, 2.5}) {
+              add(Method::kSilcPaper, budget, spec, "none", config, bound);
+            }
+          }
+        }
+      }
+    }
+    const BudgetSpec first = Budgets()[0].second;
+    PenaltyConfig config;
+    config.hinge = "log";
+    config.sigmas = "all";
+    for (const char* held : {"torque", "gravity"}) {
+      add(Method::kSilc, "com", first, held, config, 1);
+    }
+    config.loop_gain_limit = 1.5;  // leaves samples out
+    config.action_loop_limit = 0.3;
+    add(Method::kSilc, "com", first, "none", config, 1);
+    PenaltyConfig lipschitz;
+    lipschitz.lipschitz = 0.5;
+    add(Method::kScalarLcp, "com", first, "none", lipschitz, 1);
+    add(Method::kAlcp, "com", first, "none", lipschitz, 1);
+    add(Method::kLcp, "com", first, "none", lipschitz, 1);
+    lipschitz.spectral = "power";
+    add(Method::kScalarLcp, "com", first, "none", lipschitz, 1);
+  }
+}
+
+// λ and the bound of 300 iterations under a score that falls and comes back
+void AddWeights(Samples* samples) {
+  Rng rng(5);
+  constexpr int kIterations = 300;
+  const Tensor told = at::empty({kIterations, 2}, at::kDouble);
+  for (int i = 0; i < kIterations; ++i) {
+    told[i][0] = 0.1 * rng.Uniform();
+    told[i][1] = (i > 120 && i < 200 ? 0.3 : 1.0) + 0.1 * rng.Uniform();
+  }
+  samples->Add("weights|told", told);
+  for (const char* schedule : {"fixed", "ramp", "multiplier"}) {
+    for (const auto& [start, end] :
+         {std::pair{1.0, 1.0}, std::pair{3.0, 0.93}, std::pair{0.5, 1.0}}) {
+      PenaltyConfig config;
+      config.schedule = schedule;
+      config.start = 7;
+      config.ramp = 40;
+      config.bound_start = start;
+      config.bound_end = end;
+      config.bound_rate = 0.01;
+      PenaltyWeight weight(config);
+      const Tensor trace = at::empty({kIterations, 2}, at::kDouble);
+      for (int i = 0; i < kIterations; ++i) {
+        trace[i][0] = weight.Lambda(i);
+        trace[i][1] = weight.Bound();
+        weight.Follow(told[i][0].item<double>(), told[i][1].item<double>());
+      }
+      char name[96];
+      std::snprintf(name, sizeof name, "weights:%s;%g;%g", schedule, start, end);
+      samples->Add(name, trace);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace silc
+
+int main(int argc, char** argv) {
+  using namespace silc;
+  if (argc != 2) {
+    std::fprintf(stderr, "penalty_samples OUT.npz\n");
+    return 2;
+  }
+  HoldToOneThread();
+  Samples samples;
+  const World world = MakeWorld(&samples);
+  const Tensor signs = HadamardOf20().unsqueeze(0).expand({kBatch, 20, 20});
+  AddInputs(world, signs, &samples);
+  for (const auto& [name, spec] : Budgets()) {
+    const Tensor kp = ToTensor(world.servo.kp).view(-1);
+    const BudgetFactors f = MakeBudgetFactors(spec, kp, world.batch, at::kDouble);
+    samples.Add("budget=" + name + "|P", f.P);
+    samples.Add("budget=" + name + "|Pi", f.Pi);
+    samples.Add("budget=" + name + "|unit", f.unit);
+    samples.Add("budget=" + name + "|ok", f.ok);
+    if (f.floor.defined()) samples.Add("budget=" + name + "|floor", f.floor);
+  }
+  AddCases(world, signs, &samples);
+  AddWeights(&samples);
+  samples.Write(argv[1]);
+  return 0;
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""silc.export: a PyTorch actor goes back into the command line."""
+
+import json
+import subprocess
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: silc.export is not tested")
+import numpy as np  # noqa: E402
+from torch import nn  # noqa: E402
+
+silc = pytest.importorskip("silc")
+pytest.importorskip("silc._core", reason="silc._core is not built: pip install . does that")
+from silc.torch import InputScaling, SideBySide  # noqa: E402
+
+
+def mlp(inputs, outputs, activation=nn.ELU):
+    return nn.Sequential(
+        nn.Linear(inputs, 24), activation(), nn.Linear(24, 16), activation(), nn.Linear(16, outputs)
+    )
+
+
+def actors(layout):
+    """One of each shape that can be written."""
+    torch.manual_seed(2)
+    n, nu = layout.width, len(layout.action_joints)
+    mean, spread = torch.randn(n), 0.5 + torch.rand(n)
+    yield mlp(n, nu)
+    yield nn.Sequential(InputScaling(mean, spread), mlp(n, nu, nn.Tanh))
+    yield SideBySide([mlp(n, 15), mlp(n, nu - 15)])
+    yield nn.Sequential(nn.Linear(n, 8, bias=False), nn.LeakyReLU(0.1), nn.Linear(8, nu))
+
+
+def test_the_file_answers_as_the_module(tmp_path):
+    layout = silc.Layout.read("g1_loco")
+    for i, actor in enumerate(actors(layout)):
+        path = str(tmp_path / f"{i}.onnx")
+        silc.export(actor, layout, path, budget="soft-hand", notes={"silc_method": "mine"})
+        policy = silc.load_policy(path)
+        x = torch.randn(layout.width)
+        with torch.no_grad():
+            expected = actor(x[None])[0].numpy()
+        np.testing.assert_allclose(policy.evaluate(x.numpy()), expected, rtol=1e-4, atol=1e-5)
+        assert policy.metadata["silc_method"] == "mine"
+        assert policy.budget == silc.Budget.read("soft-hand")
+        assert policy.layout.yaml() == layout.yaml()
+
+
+def test_the_command_line_takes_it(silc_program, tmp_path):
+    layout = silc.Layout.read("g1_loco")
+    path, out = tmp_path / "mine.onnx", tmp_path / "mine.json"
+    silc.export(next(actors(layout)), layout, str(path), budget=silc.Budget(com=400))
+    subprocess.run(
+        [silc_program, "observe", str(path), "--pose", "stand", "--json", str(out)],
+        check=True,
+        capture_output=True,
+    )
+    observed = json.loads(out.read_text())
+    assert observed["budget"]["com"] == [400, 400, 400]
+    # K_1 by the twin in PyTorch, from the observation that the command line saw
+    moment, robot = observed["moments"][0], silc.Robot.read("g1")
+    from silc.torch import linearise, one_step_stiffness
+
+    x = torch.tensor(moment["observation"], dtype=torch.float32)[None]
+    channels = layout.channels(robot)
+    J = linearise(next(actors(layout)), x).jacobian(channels.q0)
+    kp = torch.tensor(layout.kp(robot), dtype=torch.float32)
+    alpha = torch.tensor(layout.action_scale(robot), dtype=torch.float32)
+    K_1 = one_step_stiffness(J, kp, alpha)[0].numpy()
+    np.testing.assert_allclose(K_1, np.array(moment["K_1"]), rtol=1e-4, atol=1e-3)
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    layout, path = silc.Layout.read("g1_loco"), str(tmp_path / "no.onnx")
+    n, nu = layout.width, len(layout.action_joints)
+    for message, actor in (
+        ("actor: Linear is no plain MLP", nn.Linear(n, nu)),
+        ("actor: SiLU cannot be written", mlp(n, nu, nn.SiLU)),
+        (f"actor: a layer takes 7 inputs, {n} come from the layout", mlp(7, nu)),
+        (f"actor: answers with 3 numbers, the layout has {nu} actions", mlp(n, 3)),
+        ("normaliser: 4 numbers", nn.Sequential(InputScaling(torch.zeros(4), torch.ones(4)), mlp(n, nu))),
+    ):
+        with pytest.raises(ValueError, match=message):
+            silc.export(actor, layout, path)
+    assert not (tmp_path / "no.onnx").exists()

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+"""silc.torch: equal to the C++ trainer, derivatives against differences, bad input refused."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: silc.torch is not tested")
+import numpy as np  # noqa: E402
+from torch import nn  # noqa: E402
+
+from silc.torch import (  # noqa: E402
+    BodyJacobians,
+    Budget,
+    Channels,
+    Contacts,
+    PenaltyOptions,
+    PenaltyWeight,
+    SideBySide,
+    StiffnessPenalty,
+    budget_factors,
+    condition_matrix,
+    contact_kinematics,
+    linearise,
+    one_step_stiffness,
+    settle,
+    sigma,
+    static_stiffness,
+)
+
+torch.set_num_threads(1)
+
+# the budgets of penalty_samples.cc
+BUDGETS = {
+    "com": Budget(com=(200, 300, 20000), right_hand=(200, 250, 300)),
+    "hands": Budget(left_hand=(1000, 900, 800), right_hand=(200, 250, 300), hand_floor=(0, 0.2, 0.75)),
+    "gains": Budget(
+        com=(200, 300, 20000),
+        left_hand=(1000, 900, 800),
+        right_hand=(200, 250, 300),
+        weight="gains",
+        null_stiffness=0.5,
+    ),
+    "posture": Budget(),
+}
+
+
+def tensor(samples, name, dtype):
+    return torch.from_numpy(np.array(samples[name])).to(dtype)
+
+
+def contacts_of(samples, dtype, prefix="input"):
+    names = ("mode", "com", "hand_on_base", "closing", "gravity")
+    values = [tensor(samples, f"{prefix}|{n}", dtype) for n in names]
+    return Contacts(values[0].to(torch.int64), *values[1:])
+
+
+def actor_of(samples, dtype, k):
+    layers = []
+    for l in range(3):
+        weight = tensor(samples, f"input|actor{k}.weight{l}", dtype)
+        linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=dtype)
+        linear.weight.data.copy_(weight)
+        linear.bias.data.copy_(tensor(samples, f"input|actor{k}.bias{l}", dtype))
+        layers += [linear, nn.ELU()] if l < 2 else [linear]
+    return nn.Sequential(*layers)
+
+
+def actors_of(samples, dtype):
+    return SideBySide([actor_of(samples, dtype, k) for k in range(2)])
+
+
+def channels_of(samples, dtype):
+    return Channels(*(tensor(samples, f"input|{n}", dtype) for n in ("q0", "q", "a", "tau", "g")))
+
+
+class Opaque(nn.Module):
+    """The same actor with its layers out of sight, so that autograd differentiates it."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def run_case(samples, name, wrap=lambda actor: actor):
+    """The penalty that the case's name describes: result and gradient."""
+    parts = name.split(";")
+    dtype = {"float64": torch.float64, "float32": torch.float32}[parts[0]]
+    o = dict(p.split("=") for p in parts[1:])
+    budget = BUDGETS[o["budget"]]
+    if o["held"] != "none":
+        budget = Budget(com=budget.com, right_hand=budget.right_hand, **{o["held"]: "held"})
+    options = PenaltyOptions.of(
+        o["method"],
+        hinge=o["hinge"],
+        sigmas=o["sigmas"],
+        spectral=o["spectral"],
+        probes=int(o["probes"]),
+        loop_gain_limit=float(o["loop_gain_limit"]),
+        action_loop_limit=float(o["action_loop_limit"]),
+        lipschitz=float(o["lipschitz"]),
+    )
+    penalty = StiffnessPenalty(
+        budget,
+        channels_of(samples, dtype),
+        tensor(samples, "input|kp", dtype),
+        tensor(samples, "input|alpha", dtype),
+        options,
+    )
+    actor = wrap(actors_of(samples, dtype))
+    std = torch.cat([tensor(samples, f"input|actor{k}.std", dtype) for k in range(2)])
+    result = penalty.evaluate(
+        actor,
+        tensor(samples, "input|x", dtype),
+        contacts_of(samples, torch.float64),
+        signs=tensor(samples, "input|signs", dtype),
+        bound=torch.tensor(float(o["bound"]), dtype=dtype),
+        std=std,
+        action=tensor(samples, "input|action", dtype),
+    )
+    gradient = torch.autograd.grad(result.value, list(actor.parameters()), allow_unused=True)
+    flat = [
+        torch.zeros(p.numel(), dtype=dtype) if g is None else g.reshape(-1)
+        for g, p in zip(gradient, actor.parameters())
+    ]
+    return result, torch.cat(flat)
+
+
+def cases_of(samples):
+    return sorted({n[len("case:") :].split("|")[0] for n in samples if n.startswith("case:")})
+
+
+def relative(found, expected):
+    expected = np.asarray(expected)
+    return float(np.abs(np.asarray(found.detach()) - expected).max() / max(np.abs(expected).max(), 1e-30))
+
+
+def check_case(samples, name, wrap=lambda actor: actor):
+    expected = {k.split("|")[1]: v for k, v in samples.items() if k.startswith(f"case:{name}|")}
+    result, gradient = run_case(samples, name, wrap)
+    # float32: two BLAS round differently, and Gram matrices square the condition. Seen: 8e-7 in
+    # values, 6e-6 in gradients; in double 2e-15 and 2e-14
+    double = name.startswith("float64")
+    tolerance = 1e-9 if double else 1e-5
+    assert relative(result.value, expected["value"]) < tolerance
+    # samples left out have σ = 0 of a zero matrix here and there
+    ok = np.asarray(expected["ok"]).astype(bool)
+    assert np.array_equal(np.asarray(result.ok), ok)
+    assert relative(result.sigma[torch.from_numpy(ok)], expected["sigma"][ok]) < tolerance
+    if "loop_norm" in expected:
+        assert relative(result.loop_norm, expected["loop_norm"]) < tolerance
+    assert relative(gradient, expected["gradient"]) < (tolerance if double else 2e-5)
+    return float(expected["value"])
+
+
+def test_penalties_equal_the_trainers(samples):
+    cases = [c for c in cases_of(samples) if "method=lcp" not in c]
+    assert len(cases) > 200
+    values = []
+    for name in cases:
+        try:
+            values.append(check_case(samples, name))
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+    # a budget that nothing breaks would compare zeros
+    assert sum(v > 1e-4 for v in values) > 0.8 * len(values)
+
+
+def test_any_module_gives_what_the_mlp_gives(samples):
+    for name in cases_of(samples):
+        if name.startswith("float64") and "budget=com" in name and "bound=1;" in name:
+            if "method=lcp" not in name:
+                check_case(samples, name, Opaque)
+
+
+def test_lcp_adds_the_actors_terms(samples):
+    name = next(c for c in cases_of(samples) if "method=lcp" in c and c.startswith("float64"))
+    expected = {k.split("|")[1]: v for k, v in samples.items() if k.startswith(f"case:{name}|")}
+    dtype, total, gradients, column = torch.float64, 0.0, [], 0
+    for k in range(2):
+        actor, std = actor_of(samples, dtype, k), tensor(samples, f"input|actor{k}.std", dtype)
+        channels = channels_of(samples, dtype)
+        joints = torch.arange(column, column + std.shape[0])
+        penalty = StiffnessPenalty(
+            None,
+            channels._replace(action_joint=joints),
+            tensor(samples, "input|kp", dtype),
+            tensor(samples, "input|alpha", dtype),
+            PenaltyOptions.of("lcp"),
+        )
+        action = tensor(samples, "input|action", dtype)[:, joints]
+        column += std.shape[0]
+        result = penalty.evaluate(actor, tensor(samples, "input|x", dtype), std=std, action=action)
+        total = total + result.value
+        grads = torch.autograd.grad(result.value, list(actor.parameters()), allow_unused=True)
+        gradients += [
+            torch.zeros(p.numel(), dtype=dtype) if g is None else g.reshape(-1)
+            for g, p in zip(grads, actor.parameters())
+        ]
+    assert relative(total, expected["value"]) < 1e-9
+    assert relative(torch.cat(gradients), expected["gradient"]) < 1e-9
+
+
+def test_budget_factors_equal_the_trainers(samples):
+    kp = tensor(samples, "input|kp", torch.float64)
+    for name, budget in BUDGETS.items():
+        factors = budget_factors(budget, kp, contacts_of(samples, torch.float64))
+        for field in ("P", "Pi", "unit", "floor"):
+            if f"budget={name}|{field}" in samples:
+                found = getattr(factors, field)
+                assert relative(found, samples[f"budget={name}|{field}"]) < 1e-9, (name, field)
+        assert np.array_equal(np.asarray(factors.ok), samples[f"budget={name}|ok"].astype(bool))
+        assert bool(factors.ok[:8].all()) and not bool(factors.ok[8])
+
+
+def test_contact_kinematics_equal_the_observers(samples):
+    body = BodyJacobians(*(tensor(samples, f"body|{n}", torch.float64) for n in BodyJacobians._fields))
+    mode = tensor(samples, "contact|mode", torch.int64)
+    found = contact_kinematics(body, mode)
+    for name in Contacts._fields:
+        assert relative(getattr(found, name), samples[f"contact|{name}"]) < 1e-9, name
+
+
+def test_a_singular_stance_is_marked_unknown(samples):
+    body = BodyJacobians(*(tensor(samples, f"body|{n}", torch.float64) for n in BodyJacobians._fields))
+    body.foot[1, 0, 5] = body.foot[1, 0, 4]  # sample 1 stands on its left foot
+    mode = contact_kinematics(body, tensor(samples, "contact|mode", torch.int64)).mode
+    assert mode[1] == 255 and int((mode == 255).sum()) == 1
+
+
+def test_weight_and_bound_move_as_the_trainers(samples):
+    told = samples["weights|told"]
+    traces = [n for n in samples if n.startswith("weights:")]
+    assert len(traces) == 9
+    for name in traces:
+        schedule, start, end = name[len("weights:") :].split(";")
+        weight = PenaltyWeight(
+            PenaltyOptions.of(
+                "silc",
+                schedule=schedule,
+                start=7,
+                ramp=40,
+                bound_start=float(start),
+                bound_end=float(end),
+                bound_rate=0.01,
+            )
+        )
+        for i, (violation, score) in enumerate(told):
+            assert weight.lambda_at(i) == pytest.approx(samples[name][i, 0], rel=1e-12)
+            assert weight.bound() == pytest.approx(samples[name][i, 1], rel=1e-12)
+            weight.follow(violation, score)
+
+
+# ---- without the C++ side ------------------------------------------------------------------------
+
+
+def small_world(dtype=torch.float64, joints=16, hidden=(9, 7), activation=nn.ELU, batch=6):
+    """Random Jacobians and a small actor that sees joints, actions, torques and gravity."""
+    generator = torch.Generator().manual_seed(3)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    contacts = Contacts(
+        mode=torch.arange(batch) % 4,
+        com=0.3 * normal(batch, 3, joints),
+        hand_on_base=0.3 * normal(batch, 2, 3, joints),
+        closing=normal(batch, 6, joints),
+        gravity=0.5 * normal(batch, 3, joints),
+    )
+    obs = 3 * joints + 3
+    eye = torch.eye(obs, dtype=dtype)
+    channels = Channels(
+        q0=eye[:, :joints],
+        q=eye[:, :joints],
+        a=0.5 * eye[:, joints : 2 * joints],
+        tau=0.01 * eye[:, 2 * joints : 3 * joints],
+        g=eye[:, 3 * joints :],
+    )
+    widths, layers = (obs, *hidden), []
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [nn.Linear(inputs, outputs), activation()]
+    actor = nn.Sequential(*layers, nn.Linear(widths[-1], joints)).to(dtype)
+    with torch.no_grad():
+        for parameter in actor.parameters():
+            parameter.copy_(0.45 * normal(*parameter.shape))
+    kp = 20 + 80 * torch.rand(joints, generator=generator, dtype=torch.float64).to(dtype)
+    alpha = torch.full((joints,), 0.25, dtype=dtype)
+    return actor, channels, kp, alpha, contacts, normal(batch, obs)
+
+
+def methods():
+    yield PenaltyOptions.of("silc")
+    yield PenaltyOptions.of("silc", hinge="square", sigmas="largest")
+    yield PenaltyOptions.of("silc-paper", sigmas="all")
+    yield PenaltyOptions.of("scalar-lcp", lipschitz=0.2)
+    yield PenaltyOptions.of("alcp", lipschitz=0.2)
+
+
+@pytest.mark.parametrize("activation", [nn.ELU, nn.Tanh, nn.SiLU, nn.Softplus, nn.Sigmoid])
+def test_gradient_is_the_difference_quotient_in_double(activation):
+    for options in methods():
+        actor, channels, kp, alpha, contacts, x = small_world(activation=activation)
+        budget = Budget(com=(200, 300, 2000), left_hand=300)
+        penalty = StiffnessPenalty(budget, channels, kp, alpha, options)
+        value = penalty.evaluate(actor, x, contacts).value
+        assert float(value) > 1e-4, "nothing violated: the test would be empty"
+        gradient = torch.autograd.grad(value, list(actor.parameters()), allow_unused=True)
+        largest, worst, step = 0.0, 0.0, 1e-6
+        with torch.no_grad():
+            for parameter, g in zip(actor.parameters(), gradient):
+                flat = parameter.view(-1)
+                for i in range(flat.numel() % 7, flat.numel(), 37):
+                    flat[i] += step
+                    up = float(penalty.evaluate(actor, x, contacts).value)
+                    flat[i] -= 2 * step
+                    down = float(penalty.evaluate(actor, x, contacts).value)
+                    flat[i] += step
+                    found = 0.0 if g is None else float(g.reshape(-1)[i])
+                    largest = max(largest, abs(found))
+                    worst = max(worst, abs(found - (up - down) / (2 * step)))
+        # central differences at 1e-6: 1e-10 of the value, 1e-12 of the third derivative
+        assert worst < 2e-6 * largest, (options.method, worst, largest)
+
+
+def test_conditions_are_those_of_the_definition():
+    # without a closed chain the factors are the inverse root of M (S6), written down here anew
+    actor, channels, kp, alpha, contacts, x = small_world()
+    contacts = contacts._replace(mode=torch.ones_like(contacts.mode))
+    budget = Budget(com=(200, 300, 2000), right_hand=(100, 200, 300))
+    factors = budget_factors(budget, kp, contacts)
+    linear = linearise(actor, x)
+    K = static_stiffness(settle(linear, channels, kp, alpha, contacts.gravity), kp, alpha)
+    n = kp.shape[0]
+    for i in range(x.shape[0]):
+        J = torch.cat((contacts.com[i], contacts.hand_on_base[i, 1]))
+        K_x = torch.diag(torch.tensor([200, 300, 2000, 100, 200, 300], dtype=J.dtype))
+        project = torch.eye(n, dtype=J.dtype) - J.t() @ torch.inverse(J @ J.t()) @ J
+        L = torch.linalg.cholesky(J.t() @ K_x @ J + 50 * project)
+        inner = torch.linalg.solve(L, torch.linalg.solve(L, K[i].t()).t())
+        expected = {
+            "one-sided": torch.linalg.solve(L, K[i]),
+            "two-sided": inner,
+            "disc": 2 * inner - torch.eye(n, dtype=J.dtype),
+        }
+        for name, A in expected.items():
+            found = sigma(condition_matrix(K, factors, name))[i]
+            assert float(found) == pytest.approx(float(torch.linalg.svdvals(A)[0]), rel=1e-9), name
+
+
+def test_static_stiffness_is_the_fixed_point_of_the_loop():
+    # impose δq, let actions and torques follow step by step, and read the torque          (S3)
+    actor, channels, kp, alpha, contacts, x = small_world()
+    with torch.no_grad():
+        actor[-1].weight.mul_(0.3)
+    linear = linearise(actor, x)
+    K = static_stiffness(settle(linear, channels, kp, alpha, contacts.gravity), kp, alpha)
+    J_q, J_a, J_tau, J_g = (linear.jacobian(m) for m in channels[1:5])
+    dq = torch.ones(kp.shape[0], dtype=kp.dtype)
+    a = torch.zeros(x.shape[0], kp.shape[0], dtype=kp.dtype)
+    dg = contacts.gravity @ dq
+    for _ in range(2000):
+        torque = kp * (alpha * a - dq)
+        a = (
+            J_q @ dq
+            + torch.einsum("bij,bj->bi", J_a, a)
+            + torch.einsum("bij,bj->bi", J_tau, torque)
+            + torch.einsum("bij,bj->bi", J_g, dg)
+        )
+    torque = kp * (alpha * a - dq)
+    assert relative(-(K @ dq), torque) < 1e-9
+    K_1 = one_step_stiffness(J_q, kp, alpha)
+    assert relative(-(K_1 @ dq), kp * (alpha * (J_q @ dq) - dq)) < 1e-12
+
+
+def test_a_few_hundred_steps_bring_the_violation_down():
+    torch.manual_seed(0)
+    actor, channels, kp, alpha, contacts, x = small_world(torch.float32)
+    penalty = StiffnessPenalty(Budget(com=(2000, 2000, 20000), null_stiffness=120), channels, kp, alpha)
+    adam = torch.optim.Adam(actor.parameters(), 3e-3)
+    first = float(penalty.evaluate(actor, x, contacts).value)
+    for _ in range(300):
+        adam.zero_grad()
+        penalty(actor, x, contacts).backward()
+        adam.step()
+    assert float(penalty.evaluate(actor, x, contacts).value) < 0.1 * first
+
+
+def test_the_loss_is_clipped_and_held():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options = PenaltyOptions.of("silc", gradient_clip=0.01, every=2, lambda_=3.0)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options)
+    parameters = list(actor.parameters())
+    loss = penalty(actor, x, contacts)
+    assert float(loss) == pytest.approx(3 * float(penalty.evaluate(actor, x, contacts).value))
+    first = torch.autograd.grad(loss, parameters, allow_unused=True)
+    norm = torch.cat([g.reshape(-1) for g in first if g is not None]).norm()
+    assert float(norm) == pytest.approx(0.01, rel=1e-6)
+    # the direction is the gradient's own
+    raw = torch.autograd.grad(penalty.evaluate(actor, x, contacts).value, parameters, allow_unused=True)
+    a, b = (torch.cat([g.reshape(-1) for g in gs if g is not None]) for gs in (first, raw))
+    assert float(a @ b / (a.norm() * b.norm())) == pytest.approx(1, abs=1e-9)
+    # the second call holds it, whatever it is given
+    second = torch.autograd.grad(penalty(actor, 2 * x, contacts), parameters, allow_unused=True)
+    for g, h in zip(first, second):
+        assert (g is None and h is None) or torch.equal(g, h)
+
+
+def test_probes_are_right_in_the_mean():
+    torch.manual_seed(1)
+    actor, channels, kp, alpha, contacts, x = small_world()
+    parameters = list(actor.parameters())
+
+    def gradient(options):
+        penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options)
+        value = penalty.evaluate(actor, x, contacts).value
+        return torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, parameters[:-1])])
+
+    exact = gradient(PenaltyOptions.of("silc"))
+    mean = sum(gradient(PenaltyOptions.of("silc", probes=8)) for _ in range(100)) / 100
+    # 800 draws: an error of some 1/√800 of a spread that is a few times the gradient
+    assert float((mean - exact).norm() / exact.norm()) < 0.15
+
+
+def test_state_comes_back():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options = PenaltyOptions.of("silc", bound_start=5.0, bound_rate=0.1, bound_lag=1e9)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options)
+    for _ in range(3):
+        penalty(actor, x, contacts)
+        penalty.follow(1.0)
+    twin = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options)
+    twin.load_state_dict(penalty.state_dict())
+    assert twin.weight.bound() == penalty.weight.bound() < 5
+    assert twin.iteration == 3
+
+
+def test_actions_may_have_their_own_order():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    order = torch.randperm(kp.shape[0], generator=torch.Generator().manual_seed(1))
+    turned = nn.Sequential(*actor[:-1], nn.Linear(7, kp.shape[0]).to(torch.float64))
+    with torch.no_grad():
+        turned[-1].weight.copy_(actor[-1].weight[order])
+        turned[-1].bias.copy_(actor[-1].bias[order])
+    budget = Budget(com=300)
+    plain = StiffnessPenalty(budget, channels, kp, alpha).evaluate(actor, x, contacts)
+    other = StiffnessPenalty(budget, channels._replace(action_joint=order), kp, alpha)
+    found = other.evaluate(turned, x, contacts)
+    assert float(found.value) == pytest.approx(float(plain.value), rel=1e-12)
+    last = lambda net, value: torch.autograd.grad(value, net[-1].weight)[0]  # noqa: E731
+    assert relative(last(turned, found.value), last(actor, plain.value)[order].detach()) < 1e-9
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.compile needs PyTorch 2")
+@pytest.mark.parametrize("method", ["silc", "silc-paper"])
+def test_it_compiles_whole(method):
+    actor, channels, kp, alpha, contacts, x = small_world(torch.float32)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, PenaltyOptions.of(method))
+    eager = penalty.evaluate(actor, x, contacts)
+
+    def value(x, contacts):
+        return penalty.evaluate(actor, x, contacts).value
+
+    compiled = torch.compile(value, backend="aot_eager", fullgraph=True)(x, contacts)
+    assert float(compiled) == pytest.approx(float(eager.value), rel=1e-5)
+    for a, b in zip(
+        torch.autograd.grad(compiled, list(actor.parameters())[:-1]),
+        torch.autograd.grad(eager.value, list(actor.parameters())[:-1]),
+    ):
+        assert relative(a, b.detach()) < 1e-4
+
+
+def test_bad_input_is_named():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    budget = Budget(com=300)
+    penalty = StiffnessPenalty(budget, channels, kp, alpha)
+    for message, call in (
+        ("hinge: 'cubic' is not one of square, log", lambda: PenaltyOptions(hinge="cubic")),
+        ("method: 'sillc'.*did you mean 'silc'", lambda: PenaltyOptions.of("sillc")),
+        ("option: 'lamda_'.*did you mean 'lambda_'", lambda: PenaltyOptions.of("silc", lamda_=1)),
+        ("bound_start: 0 is outside", lambda: PenaltyOptions.of(bound_start=0)),
+        ("probes: only sigmas='all'", lambda: PenaltyOptions(probes=2)),
+        ("spectral: power finds the largest", lambda: PenaltyOptions.of(spectral="power")),
+        ("com: 2 numbers, expected 3", lambda: Budget(com=(1, 2))),
+        ("com: .* must be finite and positive", lambda: Budget(com=(1, 2, -3))),
+        ("hand_floor: names no hand", lambda: Budget(hand_floor=0.5)),
+        ("weight: 'gain'.*did you mean 'gains'", lambda: Budget(weight="gain")),
+        ("alpha: 3 numbers, kp has 16", lambda: StiffnessPenalty(budget, channels, kp, alpha[:3])),
+        ("kp: must be finite and positive", lambda: StiffnessPenalty(budget, channels, -kp, alpha)),
+        ("budget: method 'silc' needs one", lambda: StiffnessPenalty(None, channels, kp, alpha)),
+        (
+            r"channels.a: shape \(51, 5\), expected \(51, 16\)",
+            lambda: StiffnessPenalty(budget, channels._replace(a=channels.a[:, :5]), kp, alpha),
+        ),
+        (r"observations: shape \(6, 4\), expected \(B, 51\)", lambda: penalty(actor, x[:, :4], contacts)),
+        (
+            r"contacts.com: shape \(6, 3, 2\)",
+            lambda: penalty(actor, x, contacts._replace(com=contacts.com[..., :2])),
+        ),
+        ("contacts: method 'silc' needs them", lambda: penalty(actor, x)),
+        (r"actor: answered \(6, 7\), expected \(6, 16\)", lambda: penalty(actor[:-1], x, contacts)),
+        ("parameters: the actor has none", lambda: penalty(lambda o: o[:, :16], x, contacts)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
