@@ -52,7 +52,7 @@ class Samples {
 Tensor HadamardOf20() {
   bool square[19] = {};
   for (int i = 1; i < 19; ++i) square[i * i % 19] = true;
-  const Tensor H = at::ones({20, 20}, at::kDouble);
+  Tensor H = at::ones({20, 20}, at::kDouble);
   for (int i = 0; i < 19; ++i) {
     for (int j = 0; j < 19; ++j) {
       const int d = (j - i + 19) % 19;

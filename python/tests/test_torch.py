@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """silc.torch: equal to the C++ trainer, derivatives against differences, bad input refused."""
 
+import pathlib
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: silc.torch is not tested")
@@ -536,3 +539,15 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_the_example_trains_and_sigma_falls():
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+    import springs
+
+    small = {"steps": 8, "hidden": (32, 24), "samples": 0}
+    bounded = springs.train(4, 3, **small)
+    alone = springs.train(4, 3, run="watch", **small)
+    assert bounded[-1]["sigma_mean"] < bounded[0]["sigma_mean"]
+    assert bounded[-1]["sigma_mean"] < alone[-1]["sigma_mean"]
+    assert "penalty" not in springs.train(4, 1, run="plain", **small)[0]
