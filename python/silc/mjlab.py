@@ -16,12 +16,10 @@ from typing import Any, Dict
 import torch
 from mjlab.rl.config import RslRlPpoAlgorithmCfg
 
-from .rsl_rl import PenaltySetup, pack_contacts
+from .packing import GROUP, PenaltySetup, pack_contacts
 from .torch.contact import UNKNOWN_MODE, contact_kinematics
 from .torch.stiffness import Channels
 from .torch.tree import FootContacts, TreeJacobians, point_in_model
-
-GROUP = "silc"
 
 # What is known of each robot: body, site and, for models without the site, its place on the body [m];
 # forces [N] at which a foot begins and stops to stand. Numbers of robots/*/robot.yaml and their MJCF.

@@ -9,7 +9,6 @@ storage keeps although no network uses it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
 import torch
@@ -17,43 +16,8 @@ from rsl_rl.algorithms import PPO
 from torch import Tensor, nn
 
 from .budget import Budget
-from .torch import Channels, Contacts, PenaltyOptions, StiffnessPenalty
-
-GROUP = "silc"
-
-
-@dataclass
-class PenaltySetup:
-    """What a penalty needs to know of an environment."""
-
-    channels: Channels
-    kp: Tensor
-    """(n) [N·m/rad]"""
-    alpha: Tensor
-    """(n) [rad] action scale"""
-
-
-def pack_contacts(contacts: Contacts) -> Tensor:
-    """One row per sample, (B, 1 + 18 n): mode, com, hands, closing rows, gravity."""
-    return torch.cat([t.reshape(t.shape[0], -1).to(torch.float32) for t in contacts], 1)
-
-
-def unpack_contacts(packed: Tensor, joints: int) -> Contacts:
-    """The inverse of pack_contacts()."""
-    expected = 1 + 18 * joints
-    if packed.dim() != 2 or packed.shape[1] != expected:
-        raise ValueError(f"group '{GROUP}': shape {tuple(packed.shape)}, expected (B, {expected})")
-    B = packed.shape[0]
-    mode, com, hands, closing, gravity = packed.split(
-        [1, 3 * joints, 6 * joints, 6 * joints, 3 * joints], 1
-    )
-    return Contacts(
-        mode.reshape(B).round().to(torch.int64),
-        com.reshape(B, 3, joints),
-        hands.reshape(B, 2, 3, joints),
-        closing.reshape(B, 6, joints),
-        gravity.reshape(B, 3, joints),
-    )
+from .packing import GROUP, PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401
+from .torch import PenaltyOptions, StiffnessPenalty
 
 
 def setup_of(env) -> PenaltySetup:

@@ -52,7 +52,7 @@ class Samples {
 Tensor HadamardOf20() {
   bool square[19] = {};
   for (int i = 1; i < 19; ++i) square[i * i % 19] = true;
-  const Tensor H = at::ones({20, 20}, at::kDouble);
+  Tensor H = at::ones({20, 20}, at::kDouble);
   for (int i = 0; i < 19; ++i) {
     for (int j = 0; j < 19; ++j) {
       const int d = (j - i + 19) % 19;
@@ -305,6 +305,16 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
     config.loop_gain_limit = 1.5;  // leaves samples out
     config.action_loop_limit = 0.3;
     add(Method::kSilc, "com", first, "none", config, 1);
+    // the action loop alone, also under a bound that leaves it room
+    config.loop_gain_limit = 100;
+    for (const double bound : {0.9, 1.0, 1.5}) {
+      config.sigmas = "all";
+      config.spectral = "eigen";
+      add(Method::kSilc, "com", first, "none", config, bound);
+      config.sigmas = "largest";
+      config.spectral = "power";
+      add(Method::kSilc, "com", first, "none", config, bound);
+    }
     PenaltyConfig lipschitz;
     lipschitz.lipschitz = 0.5;
     add(Method::kScalarLcp, "com", first, "none", lipschitz, 1);

@@ -76,8 +76,7 @@ def test_feet_have_hysteresis():
 
 
 def test_packed_contacts_come_back():
-    pytest.importorskip("rsl_rl", reason="rsl_rl is not installed")
-    from silc.rsl_rl import pack_contacts, unpack_contacts
+    from silc.packing import pack_contacts, unpack_contacts
     from silc.torch import Contacts
 
     n = 29
@@ -142,7 +141,7 @@ def test_mjlab_terms_are_the_observers():
 
     from silc.mjlab import add_stiffness_terms, describe
     from silc.observer import _View
-    from silc.rsl_rl import unpack_contacts
+    from silc.packing import unpack_contacts
     from silc.torch import BodyJacobians
 
     cfg = unitree_g1_flat_env_cfg()
@@ -173,3 +172,19 @@ def test_mjlab_terms_are_the_observers():
     np.testing.assert_allclose(setup.kp, gains.kp, rtol=1e-3)
     np.testing.assert_allclose(setup.alpha, gains.action_scale, rtol=1e-3)
     assert setup.channels.q.shape == (99, 29) and setup.channels.a is not None and setup.channels.g is not None
+
+
+def test_holosoma_trains_with_the_penalty_and_sigma_falls(tmp_path):
+    """holosoma's own PPO on a toy: joints on springs, Jacobians of random stances."""
+    pytest.importorskip("holosoma", reason="holosoma is not installed")
+    sys.path.insert(0, str(EXAMPLES))
+    import holosoma_toy
+
+    sigma = {}
+    for run, options in (("silc", {"samples": 0}), ("watch", {"samples": 0, "lambda_": 0.0})):
+        algo, before, after = holosoma_toy.train(4, 3, str(tmp_path / run), options)
+        assert np.isfinite(list(algo.figures.values())).all()
+        sigma[run] = after / before
+    assert sigma["silc"] < 1
+    assert sigma["silc"] < sigma["watch"]
+    print("sigma, after over before:", sigma)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """silc.torch: equal to the C++ trainer, derivatives against differences, bad input refused."""
 
+import pathlib
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: silc.torch is not tested")
@@ -12,6 +15,7 @@ from silc.torch import (  # noqa: E402
     Budget,
     Channels,
     Contacts,
+    InputScaling,
     PenaltyOptions,
     PenaltyWeight,
     SideBySide,
@@ -305,7 +309,7 @@ def test_gradient_is_the_difference_quotient_in_double(activation):
         budget = Budget(com=(200, 300, 2000), left_hand=300)
         penalty = StiffnessPenalty(budget, channels, kp, alpha, options)
         value = penalty.evaluate(actor, x, contacts).value
-        assert float(value) > 1e-4, "nothing violated: the test would be empty"
+        assert float(value.detach()) > 1e-4, "nothing violated: the test would be empty"
         gradient = torch.autograd.grad(value, list(actor.parameters()), allow_unused=True)
         largest, worst, step = 0.0, 0.0, 1e-6
         with torch.no_grad():
@@ -322,6 +326,37 @@ def test_gradient_is_the_difference_quotient_in_double(activation):
                     worst = max(worst, abs(found - (up - down) / (2 * step)))
         # central differences at 1e-6: 1e-10 of the value, 1e-12 of the third derivative
         assert worst < 2e-6 * largest, (options.method, worst, largest)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        nn.ELU,
+        lambda: nn.ELU(0.7),
+        nn.ReLU,
+        lambda: nn.LeakyReLU(0.2),
+        nn.Tanh,
+        nn.SiLU,
+        nn.Softplus,
+        nn.Sigmoid,
+    ],
+)
+def test_slopes_are_autograds(activation):
+    # a wrong slope would be wrong in value and gradient alike, and no difference quotient would see it
+    actor, channels, kp, alpha, contacts, x = small_world(activation=activation)
+    scaled = nn.Sequential(InputScaling(torch.ones_like(x[0]), 1 + x[0].abs()), actor, nn.Tanh())
+    for net in (actor, scaled):
+        by_hand, by_autograd = linearise(net, x), linearise(Opaque(net), x)
+        assert type(by_hand).__name__ == "LinearisedMlp" and type(by_autograd) is not type(by_hand)
+        assert relative(by_hand.output, by_autograd.output.detach()) < 1e-12
+        assert relative(by_hand.jacobian(channels.q), by_autograd.jacobian(channels.q)) < 1e-12
+        p, r = torch.randn(6, 2, 16, dtype=x.dtype), torch.randn(6, 2, 16, dtype=x.dtype)
+        values = [way.along(p, channels.q, r) for way in (by_hand, by_autograd)]
+        assert float(values[0].detach()) == pytest.approx(float(values[1].detach()), rel=1e-10)
+        first = [torch.autograd.grad(v, actor[0].weight, retain_graph=True)[0] for v in values]
+        assert relative(first[0], first[1]) < 1e-10
+        pulled = [way.observation_gradient(p[:, 0]) for way in (by_hand, by_autograd)]
+        assert relative(pulled[0], pulled[1].detach()) < 1e-12
 
 
 def test_conditions_are_those_of_the_definition():
@@ -504,3 +539,15 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_the_example_trains_and_sigma_falls():
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+    import springs
+
+    small = {"steps": 8, "hidden": (32, 24), "samples": 0}
+    bounded = springs.train(4, 3, **small)
+    alone = springs.train(4, 3, run="watch", **small)
+    assert bounded[-1]["sigma_mean"] < bounded[0]["sigma_mean"]
+    assert bounded[-1]["sigma_mean"] < alone[-1]["sigma_mean"]
+    assert "penalty" not in springs.train(4, 1, run="plain", **small)[0]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contacts as one row per sample, as a trainer's storage keeps them; what a penalty needs of an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .torch import Channels, Contacts
+
+GROUP = "silc"
+
+
+@dataclass
+class PenaltySetup:
+    """What a penalty needs to know of an environment."""
+
+    channels: Channels
+    kp: Tensor
+    """(n) [N·m/rad]"""
+    alpha: Tensor
+    """(n) [rad] action scale"""
+
+
+def pack_contacts(contacts: Contacts) -> Tensor:
+    """One row per sample, (B, 1 + 18 n): mode, com, hands, closing rows, gravity."""
+    return torch.cat([t.reshape(t.shape[0], -1).to(torch.float32) for t in contacts], 1)
+
+
+def unpack_contacts(packed: Tensor, joints: int) -> Contacts:
+    """The inverse of pack_contacts()."""
+    expected = 1 + 18 * joints
+    if packed.dim() != 2 or packed.shape[1] != expected:
+        raise ValueError(f"group '{GROUP}': shape {tuple(packed.shape)}, expected (B, {expected})")
+    B = packed.shape[0]
+    mode, com, hands, closing, gravity = packed.split(
+        [1, 3 * joints, 6 * joints, 6 * joints, 3 * joints], 1
+    )
+    return Contacts(
+        mode.reshape(B).round().to(torch.int64),
+        com.reshape(B, 3, joints),
+        hands.reshape(B, 2, 3, joints),
+        closing.reshape(B, 6, joints),
+        gravity.reshape(B, 3, joints),
+    )
