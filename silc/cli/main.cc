@@ -29,6 +29,9 @@ int Run(int argc, char** argv) {
   silc::AddExport(&app);
   silc::AddGains(&app);
   silc::AddMotion(&app);
+#ifdef SILC_HAS_VIEW
+  silc::AddView(&app);
+#endif
 #ifdef SILC_HAS_TRAINER
   silc::AddTrain(&app);
   silc::AddRuns(&app);

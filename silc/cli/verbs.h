@@ -15,6 +15,8 @@ void AddEval(CLI::App* app);
 void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
 void AddGains(CLI::App* app);
+// where Boost and three.js are
+void AddView(CLI::App* app);
 // where LibTorch is
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
