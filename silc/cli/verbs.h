@@ -24,6 +24,7 @@ void AddSweep(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);
+void AddBenchView(CLI::App* bench);
 void AddBenchTrain(CLI::App* bench);
 void AddBenchPenalty(CLI::App* bench);
 

@@ -10,11 +10,13 @@
 #include <optional>
 #include <thread>
 
-#include "silc/base/data_folder.h"
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
+#include "silc/view/export_html.h"
 #include "silc/view/session.h"
 #include "silc/view/viewer.h"
 
@@ -26,6 +28,8 @@ struct ViewArguments {
   std::string robot = kDefaultRobot, layout, host = "127.0.0.1", token;
   std::optional<std::string> mode;
   int port = 8080;
+  std::string export_to;
+  double seconds = 10;  // [s]
 };
 
 // The two that the README compares.
@@ -102,6 +106,13 @@ void RunView(const ViewArguments& args) {
   options.server.port = args.port;
   options.server.token = args.token == "random" ? RandomToken() : args.token;
 
+  if (!args.export_to.empty()) {
+    ExportOptions recording{options.simulation, args.seconds};
+    ProgressLine progress("recording");
+    WriteFileAtomically(args.export_to, ExportHtml(recording, progress.callback()));
+    fmt::print("wrote {}\n", args.export_to);
+    return;
+  }
   const EndSignals signals;
   RunViewer(options, signals.token(), [](const std::string& address) {
     fmt::print("open {}\n  Ctrl-C ends it\n", address);
@@ -135,6 +146,14 @@ void AddView(CLI::App* app) {
       ->capture_default_str();
   verb->add_option(
       "--token", args->token, "pages have to name it; 'random' makes one, in the printed address");
+  CLI::Option* to = verb->add_option("--export",
+                                     args->export_to,
+                                     "record, with pushes, and write one HTML file that plays "
+                                     "without a server");
+  verb->add_option("--seconds", args->seconds, "of --export [s]")
+      ->check(NumberIn(0.1, 30))
+      ->needs(to)
+      ->capture_default_str();
   verb->callback([args] { RunView(*args); });
 }
 

@@ -371,6 +371,36 @@ def check_reconnects(browser, test):
     page.context.close()
 
 
+def check_export_plays_offline(browser, test):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "recording.html")
+        subprocess.run([test.silc, "view", "--export", path, "--seconds", "3", "policies/g1_loco_silc_compliance.onnx"],
+                       cwd=test.source, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        page = open_page(browser, "file://" + path)
+        # 40 N on the left hand from second 1 on: it is seen, and the recording begins again after its end
+        pushed = until(lambda: (r := frame(page)["robots"][0])["push"] and r["f"][2] < -30 and r, "the recorded push")
+        assert pushed["moved"][2] < 0, pushed
+        until(lambda: frame(page)["time"] < 0.9, "the beginning again")
+        assert page.is_hidden("#push-0") and page.is_visible("#scrub")
+        assert page.faults == [], page.faults
+        page.context.close()
+
+
+def check_run_changes_over(browser, test):
+    """A training writes its policy anew: the page says so, and the robot has it."""
+    with tempfile.TemporaryDirectory() as run:
+        policies = pathlib.Path(test.source) / "policies"
+        shutil.copy(policies / "g1_loco_silc_compliance.onnx", run + "/policy.onnx")
+        with serving(test.silc, test.source, run) as server:
+            page = open_page(browser, server.url)
+            until(lambda: (r := frame(page)["robots"][0]["radius"]) and r < 1, "the first policy's action loop")
+            shutil.copy(policies / "g1_loco_baseline.onnx", run + "/new.onnx")
+            os.rename(run + "/new.onnx", run + "/policy.onnx")
+            until(lambda: "newer policy" in page.text_content("#notices"), "the page is told")
+            until(lambda: (r := frame(page)["robots"][0]["radius"]) and r > 1, "the second policy's action loop")
+            page.context.close()
+
+
 def check_token(browser, test):
     with serving(test.silc, test.source, "--host", "0.0.0.0", "--token", "random",
                  "policies/g1_loco_baseline.onnx") as server:
@@ -418,7 +448,7 @@ def main():
     # the recorder first: there is little yet that `silc observe --states` would have to look at
     shared = [check_recorder, check_loads_and_shows, check_drag_agrees_with_shake, check_two_browsers,
               check_nonsense_from_a_page, check_pictures, check_changes]
-    alone = [check_reconnects, check_token]
+    alone = [check_reconnects, check_token, check_export_plays_offline, check_run_changes_over]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         with serving(test.silc, test.source) as server:

@@ -40,7 +40,6 @@ using asio::ip::tcp;
 using Error = beast::error_code;
 using nlohmann::json;
 
-constexpr double kInputRate = 400;     // [1/s] a page sends some 110 when it drags
 constexpr std::size_t kMaxTexts = 32;  // sentences waiting for one page
 constexpr std::size_t kMaxHeaderBytes = 16384;
 constexpr auto kHttpTimeout = std::chrono::seconds(15);
@@ -90,7 +89,10 @@ struct Hub {
 class PageSession : public std::enable_shared_from_this<PageSession> {
  public:
   PageSession(beast::tcp_stream stream, std::shared_ptr<Hub> hub)
-      : socket_(std::move(stream)), hub_(std::move(hub)), id_(hub_->next_page++) {}
+      : socket_(std::move(stream)),
+        hub_(std::move(hub)),
+        id_(hub_->next_page++),
+        rate_(hub_->options.input_rate, hub_->options.input_rate) {}
 
   std::uint64_t id() const { return id_; }
 
@@ -173,7 +175,7 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
   void Take() {
     const double now = SteadySeconds();
     if (!rate_.Take(now)) {
-      Refuse(fmt::format("more than {} messages a second", kInputRate));
+      Refuse(fmt::format("more than {} messages a second", hub_->options.input_rate));
       return;
     }
     const auto data = buffer_.cdata();
@@ -274,7 +276,7 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
   std::uint64_t id_;
   beast::flat_buffer buffer_;
   FrameFlow flow_;
-  RateLimit rate_{kInputRate, kInputRate};
+  RateLimit rate_;
   std::deque<std::string> texts_;
   std::string text_;                                    // being written
   std::shared_ptr<const std::string> offered_, frame_;  // newest; being written

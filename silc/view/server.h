@@ -14,6 +14,7 @@ struct ServerOptions {
   int port = 8080;    // 0: any that is free
   std::string token;  // pages have to name it; "" for none, on the loopback only
   int max_pages = 64;
+  double input_rate = 400;  // [1/s] messages of one page; it sends some 110 when it drags
 };
 
 /// What the server asks of the simulation. Called on the server's thread.

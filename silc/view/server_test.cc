@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/view/client.h"
 #include "silc/view/page_files.h"
-#include "silc/view/test_client.h"
 
 namespace silc {
 namespace {
@@ -58,13 +58,13 @@ class ViewServerTest : public ::testing::Test {
     return false;
   }
   // the next word of a page, frames left out
-  static json NextWords(TestPage* page) {
+  static json NextWords(PageClient* page) {
     while (const auto message = page->Read()) {
       if (!message->binary) return json::parse(message->bytes);
     }
     return {};
   }
-  static std::uint32_t NextFrame(TestPage* page) {
+  static std::uint32_t NextFrame(PageClient* page) {
     while (const auto message = page->Read()) {
       if (message->binary) return DecodeState(message->bytes)->sequence;
     }
@@ -79,26 +79,26 @@ class ViewServerTest : public ::testing::Test {
 TEST_F(ViewServerTest, ServesThePageAndNothingElse) {
   const auto server = Start();
   const int port = server->port();
-  const TestAnswer page = TestGet(port, "/");
+  const HttpAnswer page = HttpGet(port, "/");
   EXPECT_EQ(page.status, 200);
   EXPECT_NE(page.body.find("<!doctype html>"), std::string::npos);
   for (const PageFile& file : PageFiles()) {
-    const TestAnswer answer = TestGet(port, std::string(file.path));
+    const HttpAnswer answer = HttpGet(port, std::string(file.path));
     EXPECT_EQ(answer.status, 200) << file.path;
     EXPECT_EQ(answer.body, file.bytes) << file.path;
     EXPECT_EQ(answer.type, file.type);
     EXPECT_GT(file.bytes.size(), 100u) << file.path;
   }
-  EXPECT_EQ(TestGet(port, "/scene.json").body, R"({"robot": "none"})");
-  EXPECT_EQ(TestGet(port, "/recording.npz?robot=1").body, "recording 1");
-  EXPECT_EQ(TestGet(port, "/recording.npz?robot=2").status, 400);
-  EXPECT_EQ(TestGet(port, "/recording.npz?robot=-1").status, 400);
-  EXPECT_EQ(TestGet(port, "/recording.npz").status, 400);
-  EXPECT_EQ(TestGet(port, "/page/../server.cc").status, 404);
-  EXPECT_EQ(TestGet(port, "/etc/passwd").status, 404);
-  EXPECT_EQ(TestGet(port, "/", "", "POST").status, 405);
-  EXPECT_EQ(TestGet(port, "/", "", "HEAD").status, 200);
-  EXPECT_EQ(TestGet(port, "/", "robots.example").status, 403) << "a name pointed here";
+  EXPECT_EQ(HttpGet(port, "/scene.json").body, R"({"robot": "none"})");
+  EXPECT_EQ(HttpGet(port, "/recording.npz?robot=1").body, "recording 1");
+  EXPECT_EQ(HttpGet(port, "/recording.npz?robot=2").status, 400);
+  EXPECT_EQ(HttpGet(port, "/recording.npz?robot=-1").status, 400);
+  EXPECT_EQ(HttpGet(port, "/recording.npz").status, 400);
+  EXPECT_EQ(HttpGet(port, "/page/../server.cc").status, 404);
+  EXPECT_EQ(HttpGet(port, "/etc/passwd").status, 404);
+  EXPECT_EQ(HttpGet(port, "/", "", "POST").status, 405);
+  EXPECT_EQ(HttpGet(port, "/", "", "HEAD").status, 200);
+  EXPECT_EQ(HttpGet(port, "/", "robots.example").status, 403) << "a name pointed here";
 }
 
 // Everything that a page names has to be in the program: nothing is fetched from elsewhere.
@@ -122,22 +122,22 @@ TEST_F(ViewServerTest, NoiseOnThePortHurtsNobody) {
     std::string noise = trial % 2 == 0 ? "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n" : "";
     for (int i = 0; i < 200; ++i) noise += static_cast<char>(rng() & 0xff);
     noise += "\r\n\r\n";
-    TestSendRaw(server->port(), noise);
+    SendRaw(server->port(), noise);
   }
   const std::string long_line = "GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n";
-  EXPECT_EQ(TestSendRaw(server->port(), long_line).find("200 OK"), std::string::npos);
-  EXPECT_EQ(TestGet(server->port(), "/").status, 200);
+  EXPECT_EQ(SendRaw(server->port(), long_line).find("200 OK"), std::string::npos);
+  EXPECT_EQ(HttpGet(server->port(), "/").status, 200);
 }
 
 TEST_F(ViewServerTest, AnotherSitesPageIsRefused) {
   const auto server = Start();
   const std::string own = "http://127.0.0.1:" + std::to_string(server->port());
-  EXPECT_NO_THROW(TestPage(server->port(), own));
-  EXPECT_NO_THROW(TestPage(server->port()));
-  EXPECT_ANY_THROW(TestPage(server->port(), "http://evil.example"));
-  EXPECT_ANY_THROW(TestPage(server->port(), "null"));
-  EXPECT_ANY_THROW(TestPage(server->port(), own, "/elsewhere"));
-  EXPECT_ANY_THROW(TestPage(server->port(), "http://evil.example", "/ws", "evil.example"));
+  EXPECT_NO_THROW(PageClient(server->port(), own));
+  EXPECT_NO_THROW(PageClient(server->port()));
+  EXPECT_ANY_THROW(PageClient(server->port(), "http://evil.example"));
+  EXPECT_ANY_THROW(PageClient(server->port(), "null"));
+  EXPECT_ANY_THROW(PageClient(server->port(), own, "/elsewhere"));
+  EXPECT_ANY_THROW(PageClient(server->port(), "http://evil.example", "/ws", "evil.example"));
 }
 
 TEST_F(ViewServerTest, BeyondTheLoopbackATokenIsNeeded) {
@@ -148,13 +148,13 @@ TEST_F(ViewServerTest, BeyondTheLoopbackATokenIsNeeded) {
   const auto server = Start(open);
   EXPECT_NE(server->address().find("?token=s3cret"), std::string::npos);
   const int port = server->port();
-  EXPECT_EQ(TestGet(port, "/").status, 403);
-  EXPECT_EQ(TestGet(port, "/scene.json?token=s3cre").status, 403);
-  EXPECT_EQ(TestGet(port, "/recording.npz?robot=0").status, 403);
-  EXPECT_EQ(TestGet(port, "/?token=s3cret").status, 200);
-  EXPECT_ANY_THROW(TestPage(port, "", "/ws"));
-  EXPECT_ANY_THROW(TestPage(port, "", "/ws?token=wrong"));
-  EXPECT_NO_THROW(TestPage(port, "", "/ws?token=s3cret"));
+  EXPECT_EQ(HttpGet(port, "/").status, 403);
+  EXPECT_EQ(HttpGet(port, "/scene.json?token=s3cre").status, 403);
+  EXPECT_EQ(HttpGet(port, "/recording.npz?robot=0").status, 403);
+  EXPECT_EQ(HttpGet(port, "/?token=s3cret").status, 200);
+  EXPECT_ANY_THROW(PageClient(port, "", "/ws"));
+  EXPECT_ANY_THROW(PageClient(port, "", "/ws?token=wrong"));
+  EXPECT_NO_THROW(PageClient(port, "", "/ws?token=s3cret"));
 }
 
 TEST_F(ViewServerTest, ATakenPortAndAWrongHostAreToldOfBeforeAnythingBegins) {
@@ -169,7 +169,7 @@ TEST_F(ViewServerTest, ATakenPortAndAWrongHostAreToldOfBeforeAnythingBegins) {
 
 TEST_F(ViewServerTest, ASlowPageGetsTheNewestFrameAndHoldsUpNobody) {
   const auto server = Start();
-  TestPage slow(server->port()), quick(server->port());
+  PageClient slow(server->port()), quick(server->port());
   ASSERT_TRUE(Eventually([&] { return server->Stats().pages == 2; }));
   std::uint32_t seen = 0;
   for (std::uint32_t frame = 1; frame <= 50; ++frame) {
@@ -190,9 +190,9 @@ TEST_F(ViewServerTest, ASlowPageGetsTheNewestFrameAndHoldsUpNobody) {
 
 TEST_F(ViewServerTest, ManyWatchAndOnePushes) {
   const auto server = Start();
-  TestPage first(server->port());
+  PageClient first(server->port());
   EXPECT_EQ(NextWords(&first)["hand"], "yours");
-  TestPage second(server->port());
+  PageClient second(server->port());
   EXPECT_EQ(NextWords(&second)["hand"], "taken");
   EXPECT_EQ(NextWords(&first)["pages"], 2);
 
@@ -214,7 +214,7 @@ TEST_F(ViewServerTest, ManyWatchAndOnePushes) {
 
 TEST_F(ViewServerTest, NonsenseIsAnsweredAndClosedAndOthersGoOn) {
   const auto server = Start();
-  TestPage good(server->port());
+  PageClient good(server->port());
   ASSERT_EQ(NextWords(&good)["hand"], "yours");
   std::mt19937 rng(5);
   std::vector<std::pair<std::string, bool>> nonsense = {
@@ -230,7 +230,7 @@ TEST_F(ViewServerTest, NonsenseIsAnsweredAndClosedAndOthersGoOn) {
   }
   int answered = 0;
   for (const auto& [bytes, binary] : nonsense) {
-    TestPage bad(server->port());
+    PageClient bad(server->port());
     bad.Send(bytes, binary);
     while (const auto message = bad.Read(3)) {
       if (!message->binary) answered += json::parse(message->bytes).contains("error");
@@ -247,7 +247,7 @@ TEST_F(ViewServerTest, NonsenseIsAnsweredAndClosedAndOthersGoOn) {
 
 TEST_F(ViewServerTest, AFloodIsStopped) {
   const auto server = Start();
-  TestPage page(server->port());
+  PageClient page(server->port());
   for (int i = 0; i < 2000 && !page.closed(); ++i) {
     page.Send(EncodeInput({InputType::kPause, 0, 0, {}}));
   }
@@ -261,7 +261,7 @@ TEST_F(ViewServerTest, AFloodIsStopped) {
 
 TEST_F(ViewServerTest, EndsWithPagesOpen) {
   auto server = Start();
-  TestPage one(server->port()), two(server->port());
+  PageClient one(server->port()), two(server->port());
   Publish(server.get(), 1);
   const auto begin = std::chrono::steady_clock::now();
   server.reset();

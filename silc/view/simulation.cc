@@ -179,11 +179,8 @@ void LiveSimulation::GiveBudget(Robot* robot) {
 }
 
 void LiveSimulation::ReloadPolicy(int robot) {
-  Input input;
-  input.type = InputType::kPolicy;
-  input.robot = static_cast<std::uint32_t>(robot);
-  input.index = robots_[robot]->policy;
-  Apply(input);
+  const std::scoped_lock lock(mutex_);
+  reloads_.push_back(robot);
 }
 
 void LiveSimulation::BeginPush(int kind, int grabbed, const HeldPoint& point) {
@@ -444,9 +441,17 @@ std::string LiveSimulation::Recording(int robot) const {
 
 StateFrame LiveSimulation::Step() {
   std::vector<Input> inputs;
+  std::vector<int> reloads;
   {
     const std::scoped_lock lock(mutex_);
     inputs.swap(inputs_);
+    reloads.swap(reloads_);
+  }
+  for (const int robot : reloads) {
+    // unless it was given another one meanwhile
+    if (policy_files_[robots_[robot]->policy] != options_.policies[robot]) continue;
+    inputs.push_back(
+        {InputType::kPolicy, static_cast<std::uint32_t>(robot), robots_[robot]->policy, {}});
   }
   for (const Input& input : inputs) Carry(input);
 

@@ -66,7 +66,7 @@ class LiveSimulation {
   /// control period, as `silc observe --states` takes them.
   std::string Recording(int robot) const;
 
-  /// Loads the file of a policy again; for runs that are being trained.
+  /// Loads the file of a robot's policy again; for runs that are being trained. Any thread.
   void ReloadPolicy(int robot);
 
   std::uint64_t observations() const { return observer_ ? observer_->count() : 0; }
@@ -119,8 +119,9 @@ class LiveSimulation {
   std::atomic<double> achieved_ = 1;
   std::vector<std::string> notices_;
 
-  mutable std::mutex mutex_;  // guards the two below
+  mutable std::mutex mutex_;  // guards the three below
   std::vector<Input> inputs_;
+  std::vector<int> reloads_;
   std::vector<std::deque<Moment>> recorded_;  // per robot
 };
 

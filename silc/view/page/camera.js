@@ -15,9 +15,9 @@ export class OrbitCamera {
 
   // Narrow pictures need more distance for the same robots.
   fit(count, aspect) {
-    const width = (count - 1) * 1.3 + 1.3;
+    const width = (count - 1) * 1.3 + 1.0;
     const across = width / (2 * Math.tan((20 * Math.PI) / 180) * Math.max(0.3, aspect));
-    this.distance = Math.max(2.7, across + 0.6);
+    this.distance = Math.max(2.7, across + 0.4);
   }
 
   turn(dx, dy) {

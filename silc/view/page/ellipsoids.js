@@ -54,6 +54,7 @@ export class Ellipsoids {
         if (pair.budget.visible) toMatrix(point.budget, at, pair.budget.matrix);
         pair.felt.matrixWorldNeedsUpdate = pair.budget.matrixWorldNeedsUpdate = true;
         pair.felt.material.color.copy(colors[verdict(point.worst)]);
+        pair.felt.material.emissive.copy(pair.felt.material.color).multiplyScalar(0.45);
         pair.budget.material.color.copy(ink);
       }
     });

@@ -10,7 +10,7 @@ import { Arrows } from 'view/arrows.js';
 import { Drag } from 'view/drag.js';
 import { Curves } from 'view/curves.js';
 import { Controls } from 'view/controls.js';
-import { Recorder } from 'view/recorder.js';
+import { Recorder, fromText } from 'view/recorder.js';
 
 const byId = (id) => document.getElementById(id);
 const recording = window.silcRecording || null;  // an exported page: {scene, frames: [text]}; no server
@@ -28,7 +28,7 @@ class Viewer {
     this.built = false;
     const view = {
       robots: this.robots, orbit: this.orbit, recorder: this.recorder, frame: () => this.drawn,
-      live: () => this.recorder.live && this.drawn !== null,
+      live: () => this.recorder.live && this.drawn !== null && !recording,
       send: (bytes) => { if (this.connection) this.connection.send(bytes); }, query: () => Connection.query() };
     this.drag = new Drag(byId('canvas'), view);
     view.drag = this.drag;
@@ -50,6 +50,21 @@ class Viewer {
         document.body.classList.toggle('away', state !== 'open');
       },
     });
+  }
+
+  // An exported page: the frames are here, and play over and over.
+  async playRecording({ scene, frames }) {
+    document.body.classList.add('recorded');
+    byId('connection').textContent = 'a recording';
+    this.build(scene);
+    for (const text of frames) {
+      const buffer = fromText(text), frame = decodeState(buffer);
+      this.newest = { buffer, frame, acknowledged: true };
+      this.recorder.add(frame.time, buffer);
+      this.curves.add(frame);
+    }
+    this.recorder.loops = true;
+    this.recorder.play(performance.now());
   }
 
   async fetchScene() {
@@ -147,7 +162,8 @@ class Viewer {
 
   showBanner(frame) {
     let text = '';
-    if (!this.recorder.live) text = this.recorder.playing ? 'replay' : 'a moment of the past';
+    if (recording) text = '';
+    else if (!this.recorder.live) text = this.recorder.playing ? 'replay' : 'a moment of the past';
     else if (frame.paused) text = 'paused';
     else if (frame.achieved < 0.95 * frame.speed) {
       text = `slower than ${frame.speed === 1 ? 'real time' : 'asked'}: ${(100 * frame.achieved).toFixed(0)} %`;
@@ -186,4 +202,4 @@ window.silcView = {
     return at && { x: at.x + box.left, y: at.y + box.top };
   },
 };
-viewer.begin().catch((error) => { byId('connection').textContent = `cannot begin: ${error.message}`; setTimeout(() => location.reload(), 3000); });
+(recording ? viewer.playRecording(recording) : viewer.begin()).catch((error) => { byId('connection').textContent = `cannot begin: ${error.message}`; setTimeout(() => location.reload(), 3000); });

@@ -56,7 +56,7 @@ export class Recorder {
   tick(now) {
     if (!this.playing) return;
     const time = this.playing.from + (now - this.playing.at) / 1000;
-    if (time >= this.newest) this.goLive();
+    if (time >= this.newest && this.loops) { this.showTime(this.frames[0].time); this.play(now); } else if (time >= this.newest) this.goLive();
     else this.showTime(time);
   }
 

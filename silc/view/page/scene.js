@@ -165,7 +165,8 @@ export class RobotScene {
 
   resize() {
     const box = this.renderer.domElement.parentElement.getBoundingClientRect();
-    const ratio = this.software ? 0.75 : Math.min(window.devicePixelRatio || 1, 2);
+    const most = this.software ? Math.sqrt(400000 / Math.max(1, box.width * box.height)) : 2;
+    const ratio = Math.min(window.devicePixelRatio || 1, most);
     if (this.width === box.width && this.height === box.height && this.ratio === ratio) return;
     Object.assign(this, { width: box.width, height: box.height, ratio });
     this.renderer.setPixelRatio(ratio);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "silc/view/test_client.h"
+#include "silc/view/client.h"
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ std::string HostOf(int port, const std::string& host) {
 
 }  // namespace
 
-TestAnswer TestGet(int port,
+HttpAnswer HttpGet(int port,
                    const std::string& target,
                    const std::string& host,
                    const std::string& method) {
@@ -52,7 +52,7 @@ TestAnswer TestGet(int port,
           answer.body()};
 }
 
-std::string TestSendRaw(int port, const std::string& bytes) {
+std::string SendRaw(int port, const std::string& bytes) {
   asio::io_context context;
   beast::tcp_stream stream(context);
   stream.connect(Here(port));
@@ -67,17 +67,17 @@ std::string TestSendRaw(int port, const std::string& bytes) {
   return got;
 }
 
-struct TestPage::Impl {
+struct PageClient::Impl {
   asio::io_context context;
   websocket::stream<beast::tcp_stream> socket{context};
   beast::flat_buffer buffer;
   bool closed = false;
 };
 
-TestPage::TestPage(int port,
-                   const std::string& origin,
-                   const std::string& target,
-                   const std::string& host)
+PageClient::PageClient(int port,
+                       const std::string& origin,
+                       const std::string& target,
+                       const std::string& host)
     : impl_(std::make_unique<Impl>()) {
   beast::get_lowest_layer(impl_->socket).connect(Here(port));
   beast::get_lowest_layer(impl_->socket).socket().set_option(tcp::no_delay(true));
@@ -89,16 +89,16 @@ TestPage::TestPage(int port,
   if (error) throw std::runtime_error(error.message());
 }
 
-TestPage::~TestPage() = default;
+PageClient::~PageClient() = default;
 
-void TestPage::Send(const std::string& bytes, bool binary) {
+void PageClient::Send(const std::string& bytes, bool binary) {
   impl_->socket.binary(binary);
   beast::error_code error;
   impl_->socket.write(asio::buffer(bytes), error);
   if (error) impl_->closed = true;
 }
 
-std::optional<TestPage::Message> TestPage::Read(double seconds) {
+std::optional<PageClient::Message> PageClient::Read(double seconds) {
   if (impl_->closed) return std::nullopt;
   beast::get_lowest_layer(impl_->socket)
       .expires_after(std::chrono::milliseconds(static_cast<int>(1000 * seconds)));
@@ -116,6 +116,6 @@ std::optional<TestPage::Message> TestPage::Read(double seconds) {
   return message;
 }
 
-bool TestPage::closed() const { return impl_->closed; }
+bool PageClient::closed() const { return impl_->closed; }
 
 }  // namespace silc
