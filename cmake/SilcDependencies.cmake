@@ -35,6 +35,23 @@ if(SILC_WITH_FILES)
     message(FATAL_ERROR "onnx/onnx.proto was not found: install libonnx-dev, or point SILC_ONNX_SCHEMA at it.")
   endif()
 
+  # The viewer: Boost.Beast's headers and three.js. Without either it is left out.
+  set(SILC_HAS_VIEW OFF)
+  find_path(SILC_BOOST_DIR boost/beast/websocket.hpp)
+  find_file(SILC_THREE_MODULE three.module.js PATHS /usr/share/javascript/three /usr/share/nodejs/three/build
+            PATH_SUFFIXES build NO_DEFAULT_PATH)
+  if(SILC_BOOST_DIR AND SILC_THREE_MODULE)
+    set(SILC_HAS_VIEW ON)
+    enable_language(ASM)
+    add_library(silc_boost INTERFACE)
+    target_include_directories(silc_boost SYSTEM INTERFACE ${SILC_BOOST_DIR})
+    # no library of Boost's is linked
+    target_compile_definitions(silc_boost INTERFACE BOOST_ALL_NO_LIB BOOST_ERROR_CODE_HEADER_ONLY)
+  else()
+    message(STATUS "Boost.Beast's headers or three.js were not found: silc is built without its viewer. Install "
+                   "libboost-dev and libjs-three, or point SILC_BOOST_DIR and SILC_THREE_MODULE at them.")
+  endif()
+
   # yaml-cpp before 0.8 names its target without a namespace
   if(NOT TARGET yaml-cpp::yaml-cpp)
     add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

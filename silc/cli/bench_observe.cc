@@ -235,6 +235,9 @@ void AddBench(CLI::App* app) {
       ->needs(policy);
   observe->callback([args] { BenchObserve(*args); });
   AddBenchPhysics(bench);
+#ifdef SILC_HAS_VIEW
+  AddBenchView(bench);
+#endif
 }
 
 }  // namespace silc

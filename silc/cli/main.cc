@@ -31,6 +31,9 @@ int Run(int argc, char** argv) {
   silc::AddExport(&app);
   silc::AddGains(&app);
   silc::AddMotion(&app);
+#ifdef SILC_HAS_VIEW
+  silc::AddView(&app);
+#endif
 #ifdef SILC_HAS_TRAINER
   silc::AddTrainerVerbs(&app, argv);
 #endif

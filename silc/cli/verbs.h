@@ -16,6 +16,8 @@ void AddEval(CLI::App* app);
 void AddReport(CLI::App* app);
 void AddExport(CLI::App* app);
 void AddGains(CLI::App* app);
+// where Boost and three.js are
+void AddView(CLI::App* app);
 // in silc-trainer (silc/cli/trainer.h)
 void AddTrain(CLI::App* app);
 void AddRuns(CLI::App* app);
@@ -23,6 +25,7 @@ void AddSweep(CLI::App* app);
 
 // The parts of `bench` that live in files of their own.
 void AddBenchPhysics(CLI::App* bench);
+void AddBenchView(CLI::App* bench);
 void AddBenchTrain(CLI::App* bench);
 void AddBenchPenalty(CLI::App* bench);
 

@@ -246,6 +246,9 @@ void ClosedLoop::ApplyPush() {
     case Push::Point::kBase:
       at_body(robot_->base_body(), push_.f_W, BasePosition());
       break;
+    case Push::Point::kBody:
+      at_body(push_.body, push_.f_W, BodyPoint(push_.body, push_.p_BP));
+      break;
     case Push::Point::kLeftHand:
       at_body(robot_->hand_body()[kLeft], push_.f_W, HandPosition(kLeft));
       break;
@@ -291,6 +294,13 @@ Vector3d ClosedLoop::HandPosition(int hand) const {
 
 Vector3d ClosedLoop::BasePosition() const {
   return Eigen::Map<const Vector3d>(data_->xpos + 3 * robot_->base_body());
+}
+
+Vector3d ClosedLoop::BodyPoint(int body, const Vector3d& p_BP) const {
+  SILC_CHECK(body >= 0 && body < robot_->model()->nbody);
+  using RowMajor3 = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
+  const Eigen::Map<const RowMajor3> R_WBody(data_->xmat + 9 * body);
+  return Eigen::Map<const Vector3d>(data_->xpos + 3 * body) + R_WBody * p_BP;
 }
 
 Matrix3d ClosedLoop::BaseRotation() const { return silc::BaseRotation(*robot_, *data_); }

@@ -17,9 +17,12 @@ namespace silc {
 
 /// A force on the robot from outside, constant in W while it lasts.
 struct Push {
-  enum class Point { kNone, kCom, kLeftHand, kRightHand, kBase };
+  enum class Point { kNone, kCom, kLeftHand, kRightHand, kBase, kBody };
   Point point = Point::kNone;
   Eigen::Vector3d f_W = Eigen::Vector3d::Zero();  // [N] what the world applies to the robot
+  // with kBody alone: a point fixed to any body
+  int body = 0;                                    // of the MuJoCo model
+  Eigen::Vector3d p_BP = Eigen::Vector3d::Zero();  // [m] the point, in the body's frame
 };
 
 struct LoopOptions {
@@ -121,6 +124,8 @@ class ClosedLoop {
   Eigen::Vector3d HandPosition(int hand) const;  ///< p_WH [m], kLeft or kRight
   Eigen::Vector3d BasePosition() const;          ///< p_WB [m]
   Eigen::Matrix3d BaseRotation() const;          ///< R_WB
+  /// [m] Where a point fixed to a body is: p_WP. @pre body of the MuJoCo model.
+  Eigen::Vector3d BodyPoint(int body, const Eigen::Vector3d& p_BP) const;
 
  private:
   void Sample();

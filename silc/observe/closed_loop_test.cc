@@ -180,6 +180,28 @@ TEST_F(ClosedLoopTest, AForceOnTheComSharesOutByMass) {
   EXPECT_TRUE(total.isApprox(f, 1e-12));
 }
 
+// The hand's site, named as a point of its body, is the hand.
+TEST_F(ClosedLoopTest, APushOnAPointOfABodyIsThatOnItsSite) {
+  const Eigen::Vector3d f_W(6, -4, 3);
+  ClosedLoop by_hand = MakeLoop(robot_, stand_), by_body = MakeLoop(robot_, stand_);
+  const int site = robot_.hand_site()[kRight];
+  Push push{Push::Point::kBody, f_W};
+  push.body = robot_.hand_body()[kRight];
+  push.p_BP = Eigen::Map<const Eigen::Vector3d>(robot_.model()->site_pos + 3 * site);
+  ASSERT_EQ(robot_.model()->site_bodyid[site], push.body);
+  by_hand.SetPush({Push::Point::kRightHand, f_W});
+  by_body.SetPush(push);
+  const Eigen::Vector3d before = by_hand.HandPosition(kRight);
+  for (int step = 0; step < 25; ++step) {
+    by_hand.Step();
+    by_body.Step();
+  }
+  EXPECT_GT((by_hand.HandPosition(kRight) - before).norm(), 0.005);
+  // the point is found once through the site and once through the body: rounding alone
+  EXPECT_LT((by_hand.HandPosition(kRight) - by_body.HandPosition(kRight)).norm(), 1e-9);
+  EXPECT_LT((by_body.BodyPoint(push.body, push.p_BP) - by_body.HandPosition(kRight)).norm(), 1e-12);
+}
+
 TEST_F(ClosedLoopTest, ANanInThePolicyEndsTheRun) {
   ClosedLoop loop =
       MakeLoop(robot_, MakeConstantPolicy(robot_, std::numeric_limits<float>::quiet_NaN()));

@@ -150,8 +150,9 @@ std::string PageWriter::Shot(const std::string& experiment, const std::string& s
 }
 
 std::string PageWriter::Foot() const {
-  return "<footer><p>Written by silc " + EscapeHtml(data_.version) + " with " +
-         Code(data_.command) + ".</p></footer>\n";
+  return "<footer><p>Try it: " + Code("silc view") +
+         " opens these robots in a browser, to be pushed.</p><p>Written by silc " +
+         EscapeHtml(data_.version) + " with " + Code(data_.command) + ".</p></footer>\n";
 }
 
 std::string PageWriter::Rerun(const std::vector<std::string>& commands) {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/cli/mode_option.h"
+#include "silc/cli/number.h"
+#include "silc/cli/progress.h"
+#include "silc/cli/verbs.h"
+#include "silc/view/export_html.h"
+#include "silc/view/session.h"
+#include "silc/view/viewer.h"
+
+namespace silc {
+namespace {
+
+struct ViewArguments {
+  std::vector<std::string> policies;
+  std::string robot = kDefaultRobot, layout, host = "127.0.0.1", token;
+  std::optional<std::string> mode;
+  int port = 8080;
+  std::string export_to;
+  double seconds = 10;  // [s]
+};
+
+// The two that the README compares.
+std::vector<std::string> DefaultPolicies() {
+  std::vector<std::string> found;
+  const std::vector<std::string> shipped = ShippedPolicies(kDefaultRobot);
+  for (const char* name : {"g1_loco_silc_compliance.onnx", "g1_loco_baseline.onnx"}) {
+    for (const std::string& file : shipped) {
+      if (file.ends_with(name)) found.push_back(file);
+    }
+  }
+  if (found.empty()) throw ConfigError("silc view: no shipped policies were found; name a POLICY");
+  return found;
+}
+
+int end_pipe[2] = {-1, -1};
+
+extern "C" void OnEndSignal(int /*signal*/) {
+  [[maybe_unused]] const auto written = ::write(end_pipe[1], "", 1);
+}
+
+// Ctrl-C or a polite kill as a stop token. A handler and not a blocked signal: LibTorch's libraries
+// start threads before main() that would take a blocked one.
+class EndSignals {
+ public:
+  EndSignals() {
+    if (::pipe2(end_pipe, O_CLOEXEC) != 0) throw RunError("silc view: no pipe could be opened");
+    thread_ = std::thread([this] {
+      char byte = 0;
+      while (::read(end_pipe[0], &byte, 1) < 0 && errno == EINTR) {
+      }
+      stop_.request_stop();
+    });
+    struct sigaction action = {};
+    action.sa_handler = OnEndSignal;
+    action.sa_flags = SA_RESTART;
+    for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  }
+  ~EndSignals() {
+    OnEndSignal(0);  // where something else ended the work
+    thread_.join();
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    for (const int end : end_pipe) ::close(end);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  std::stop_source stop_;
+  std::thread thread_;
+};
+
+void RunView(const ViewArguments& args) {
+  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  ViewerOptions options;
+  std::vector<std::string> policies = args.policies;
+  if (policies.empty()) {
+    if (args.robot != kDefaultRobot) {
+      throw ConfigError("silc view --robot " + args.robot + ": name a POLICY for it");
+    }
+    policies = DefaultPolicies();
+  }
+  for (const std::string& policy : policies) {
+    options.simulation.policies.push_back(FindPolicyFile(policy));
+    options.watched.push_back(
+        options.simulation.policies.back() == policy ? "" : options.simulation.policies.back());
+  }
+  options.simulation.robot = args.robot;
+  options.simulation.layout = args.layout;
+  options.simulation.mode = args.mode;
+  options.simulation.choices = ShippedPolicies(args.robot);
+  options.server.host = args.host;
+  options.server.port = args.port;
+  options.server.token = args.token == "random" ? RandomToken() : args.token;
+
+  if (!args.export_to.empty()) {
+    ExportOptions recording{options.simulation, args.seconds};
+    ProgressLine progress("recording");
+    WriteFileAtomically(args.export_to, ExportHtml(recording, progress.callback()));
+    fmt::print("wrote {}\n", args.export_to);
+    return;
+  }
+  const EndSignals signals;
+  RunViewer(options, signals.token(), [](const std::string& address) {
+    fmt::print("open {}\n  Ctrl-C ends it\n", address);
+    std::fflush(stdout);
+  });
+  fmt::print("ended\n");
+}
+
+}  // namespace
+
+void AddView(CLI::App* app) {
+  auto args = std::make_shared<ViewArguments>();
+  CLI::App* verb = app->add_subcommand(
+      "view", "policies live in a browser: push the robot and see what it answers");
+  verb->add_option("policy",
+                   args->policies,
+                   "ONNX files or folders of training runs, a robot each "
+                   "[the shipped silc_compliance and baseline]")
+      ->expected(0, 4);
+  verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
+      ->capture_default_str();
+  verb->add_option(
+      "--layout",
+      args->layout,
+      "what the policies see: falcon, holosoma, mjlab or a YAML file [what each says]");
+  AddModeOption(verb, &args->mode, "budget to hold them to", "the one inside each policy");
+  verb->add_option("--port", args->port, "of the page; 0: any that is free")
+      ->check(WholeIn(0, 65535))
+      ->capture_default_str();
+  verb->add_option("--host", args->host, "address to listen on; beyond the loopback with --token")
+      ->capture_default_str();
+  verb->add_option(
+      "--token", args->token, "pages have to name it; 'random' makes one, in the printed address");
+  CLI::Option* to = verb->add_option("--export",
+                                     args->export_to,
+                                     "record, with pushes, and write one HTML file that plays "
+                                     "without a server");
+  verb->add_option("--seconds", args->seconds, "of --export [s]")
+      ->check(NumberIn(0.1, 30))
+      ->needs(to)
+      ->capture_default_str();
+  verb->callback([args] { RunView(*args); });
+}
+
+}  // namespace silc

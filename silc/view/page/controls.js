@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panel: what is asked of the robots, by mouse, finger or key, and what is read from them.
+import { input, MODES, STATUS, WHY, POINTS } from 'view/protocol.js';
+import { verdict } from 'view/ellipsoids.js';
+
+const byId = (id) => document.getElementById(id);
+const WORDS = { holds: 'holds', over: 'over', unjudged: 'not judged' };
+const digits = (v, n = 2) => (Number.isFinite(v) ? v.toFixed(n) : '–');
+const norm = (v) => Math.hypot(...v);
+
+function element(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key in node && key !== 'list') node[key] = value; else node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// [N/m] 1/C_ii of a compliance, row by row
+const oneAxis = (C) => [0, 4, 8].map((k) => 1 / C[k]);
+const stiffness = (v) => (!Number.isFinite(v) ? '–' : Math.abs(v) >= 9999.5 ? (v / 1000).toFixed(0) + 'k' : v.toFixed(0));
+
+export class Controls {
+  // view: {send(bytes), frame(), drag, recorder, orbit, live()}
+  constructor(view) {
+    this.view = view;
+    this.command = [0, 0, 0, 0.75, 0];
+    this.hand = 'free';
+    this.touched = 0;
+    for (const [id, index, unit] of [['vx', 0, 'm/s'], ['vy', 1, 'm/s'], ['yaw', 2, 'rad/s'], ['height', 3, 'm']]) {
+      byId(id).addEventListener('input', () => { this.command[index] = +byId(id).value; this.sendCommand(index < 3); });
+      byId(id).dataset.unit = unit;
+    }
+    byId('walk').addEventListener('click', () => { this.command[4] = this.command[4] ? 0 : 1; this.sendCommand(false); });
+    byId('stand').addEventListener('click', () => { this.command = [0, 0, 0, this.command[3], 0]; this.sendCommand(false); });
+    byId('pause').addEventListener('click', () => view.send(input.pause(!view.frame().paused)));
+    byId('reset').addEventListener('click', () => view.send(input.reset()));
+    byId('speed').addEventListener('change', () => view.send(input.speed(+byId('speed').value)));
+    byId('gravity').addEventListener('change', () => view.send(input.gravity(+byId('gravity').value)));
+    byId('same-push').addEventListener('change', () => view.send(input.samePush(byId('same-push').checked)));
+    byId('spring').addEventListener('input', () => {
+      byId('spring-out').textContent = byId('spring').value + ' N/m';
+      view.send(input.spring(+byId('spring').value));
+    });
+    byId('pull-force').addEventListener('input', () => {
+      byId('pull-force-out').textContent = byId('pull-force').value + ' N';
+      if (view.drag.steady) view.drag.steady.newtons = +byId('pull-force').value;
+    });
+    byId('pull').addEventListener('click', () => this.togglePull());
+    byId('hand').addEventListener('click', () => view.send(input.hand(this.hand !== 'yours')));
+    byId('scrub').addEventListener('input', () => { view.recorder.playing = null; view.recorder.scrub(+byId('scrub').value); });
+    byId('play').addEventListener('click', () => view.recorder.play(performance.now()));
+    byId('live').addEventListener('click', () => this.goLive());
+    byId('save').addEventListener('click', () => this.save());
+    byId('link').addEventListener('click', () => this.copyLink());
+    addEventListener('keydown', (event) => this.key(event));
+  }
+
+  build(description) {
+    this.description = description;
+    byId('robot-title').textContent = description.robot;
+    byId('push-buttons').replaceChildren(...description.pushes.map((name, i) => element(
+      'button', { id: 'push-' + i, onclick: () => this.view.send(input.push(i)) }, name + ' ', element('kbd', {}, String(i + 1)))));
+    const hands = description.hands.map((h, i) => element('option', { value: 'hand-' + i }, i ? 'right hand' : 'left hand'));
+    const bodies = description.bodies.map((name, i) => element('option', { value: String(i) }, name)).slice(1);
+    byId('pull-body').replaceChildren(...hands, ...bodies);
+    this.cards = [];
+    for (let i = 0; i < description.robots; ++i) this.cards.push(this.card(i));
+    byId('readings').replaceChildren(...this.cards.map((c) => c.node));
+  }
+
+  // One robot: its policy, its budget, and what the observer says.
+  card(i) {
+    const options = (names) => names.map((name, k) => element('option', { value: String(k) }, name));
+    const policy = element('select', { id: `policy-${i}`, onchange: () => this.view.send(input.policy(i, +policy.value)) }, ...options(this.description.policies));
+    const budget = element('select', { id: `budget-${i}`, onchange: () => this.view.send(input.budget(i, +budget.value)) }, ...options(this.description.budgets));
+    const says = element('p', { id: `verdict-${i}`, className: 'verdict' }, '–');
+    const line = element('p', { id: `line-${i}`, className: 'hint' });
+    const push = element('p', { id: `push-line-${i}` });
+    const rows = POINTS.slice(0, 3).map((name) => ({ name, cells: [0, 1, 2, 3].map(() => element('td', {}, '–')) }));
+    const table = element('table', {},
+      element('thead', {}, element('tr', {}, ...['N/m felt', 'x', 'y', 'z', 'budget'].map((t, k) => element('th', k ? { style: 'text-align:right' } : {}, t)))),
+      element('tbody', {}, ...rows.map((r) => element('tr', {}, element('th', {}, r.name), ...r.cells))));
+    const node = element('div', { className: 'robot' }, element('label', {}, 'policy', policy), element('label', {}, 'budget', budget), says, line, table, push);
+    node.style.borderLeftColor = `var(--robot-${i})`;
+    return { node, policy, budget, says, line, push, rows };
+  }
+
+  // A slider that moves means walking, as with the keys; height does not.
+  sendCommand(moves) {
+    if (moves) this.command[4] = this.command.slice(0, 3).some((v) => v !== 0) ? 1 : this.command[4];
+    this.touched = performance.now();
+    this.showCommand(this.command);
+    this.view.send(input.command(this.command));
+  }
+
+  showCommand(c) {
+    [['vx', 0], ['vy', 1], ['yaw', 2], ['height', 3]].forEach(([id, k]) => {
+      byId(id).value = c[k];
+      byId(id + '-out').textContent = `${+c[k].toFixed(2)} ${byId(id).dataset.unit}`;
+    });
+    byId('walk').setAttribute('aria-pressed', c[4] > 0.5);
+  }
+
+  togglePull() {
+    const drag = this.view.drag;
+    if (drag.steady) { drag.release(); return; }
+    const choice = byId('pull-body').value;
+    const hand = choice.startsWith('hand-') ? this.description.hands[+choice.slice(5)] : null;
+    drag.pullSteadily(0, hand ? hand.body : +choice, hand ? hand.pos : [0, 0, 0],
+      byId('pull-axis').value.split(',').map(Number), +byId('pull-force').value, +byId('spring').value);
+  }
+
+  goLive() {
+    this.view.recorder.goLive();
+    if (location.hash) history.replaceState(null, '', location.pathname + location.search);
+  }
+
+  async copyLink() {
+    const address = this.view.recorder.link();
+    byId('link-row').hidden = false;
+    byId('link-text').value = address;
+    byId('link-text').select();
+    try { await navigator.clipboard.writeText(address); } catch (error) { /* it stands in the field */ }
+  }
+
+  save() {
+    for (let i = 0; i < this.description.robots; ++i) {
+      const query = this.view.query();
+      const url = `/recording.npz${query ? query + '&' : '?'}robot=${i}`;
+      element('a', { href: url, download: `${this.description.policies[this.view.frame().robots[i].policy]}.npz` }).click();
+    }
+  }
+
+  key(event) {
+    const tag = event.target.tagName;
+    if (event.ctrlKey || event.metaKey || event.altKey || tag === 'SELECT' || (tag === 'INPUT' && event.target.type === 'text')) return;
+    const range = tag === 'INPUT' && event.key.startsWith('Arrow');
+    if (range || (tag === 'BUTTON' && (event.key === ' ' || event.key === 'Enter'))) return;
+    const nudge = (k, by, most) => {
+      this.command[k] = Math.max(-most, Math.min(most, +(this.command[k] + by).toFixed(2)));
+      this.sendCommand(true);
+    };
+    const actions = {
+      w: () => nudge(0, 0.1, 1), s: () => nudge(0, -0.1, 1), a: () => nudge(1, 0.1, 0.6), d: () => nudge(1, -0.1, 0.6),
+      q: () => nudge(2, 0.1, 1), e: () => nudge(2, -0.1, 1), t: () => byId('walk').click(), x: () => byId('stand').click(),
+      ' ': () => byId('pause').click(), r: () => byId('reset').click(), l: () => this.goLive(), h: () => byId('hand').click(),
+      f: () => this.togglePull(),
+      '1': () => this.view.send(input.push(0)), '2': () => this.view.send(input.push(1)), '3': () => this.view.send(input.push(2)),
+    };
+    const action = actions[event.key.toLowerCase()];
+    if (action) action();
+    else if (!this.view.orbit.key(event.key)) return;
+    event.preventDefault();
+  }
+
+  words(words) {
+    if (words.hand) {
+      this.hand = words.hand;
+      document.body.classList.toggle('spectator', words.hand !== 'yours');
+      byId('hand-text').textContent = {
+        yours: 'You have your hand on the robots.',
+        free: 'Nobody has a hand on the robots.',
+        taken: 'Another page has its hand on the robots; you watch.' }[words.hand] +
+        (words.pages > 1 ? ` ${words.pages} pages are open.` : '');
+      byId('hand').firstChild.textContent = words.hand === 'yours' ? 'let go ' : 'take the robot in hand ';
+    }
+  }
+
+  show(frame, recorder) {
+    byId('pause').setAttribute('aria-pressed', frame.paused);
+    byId('pull').setAttribute('aria-pressed', this.view.drag.steady !== null);
+    if (performance.now() - this.touched > 500) { this.command = frame.command.slice(); this.showCommand(this.command); }
+    const set = (node, value) => { if (document.activeElement !== node && node.value !== String(value)) node.value = value; };
+    set(byId('gravity'), frame.gravity);
+    set(byId('speed'), [1, 0.5, 0.25, 0.1].find((s) => Math.abs(s - frame.speed) < 1e-3) || 1);
+    byId('same-push').checked = frame.samePush;
+    const back = recorder.live ? 0 : frame.time - recorder.newest;
+    if (document.activeElement !== byId('scrub') || recorder.playing || recorder.live) byId('scrub').value = back;
+    byId('scrub-out').textContent = recorder.live ? 'live' : back < -30.5 ? 'from a link' : back.toFixed(1) + ' s';
+    frame.robots.forEach((robot, i) => this.cards[i] && this.showRobot(this.cards[i], robot));
+  }
+
+  showRobot(card, robot) {
+    const r = robot.reading;
+    if (document.activeElement !== card.policy) card.policy.value = robot.policy;
+    if (document.activeElement !== card.budget) card.budget.value = robot.budget;
+    const judged = Number.isFinite(r.sigma);
+    const word = judged ? (r.sigma <= 1 ? 'holds' : 'over') : 'unjudged';
+    card.says.className = 'verdict ' + word;
+    card.says.textContent = judged
+      ? `budget ${word === 'holds' ? 'holds' : 'does not hold'}: σ ${digits(r.sigma)}, worst direction ${digits(r.worst)}`
+      : `not judged${r.status ? ': ' + WHY[r.status] : ''}`;
+    card.line.textContent = `${STATUS[robot.status]}, ${MODES[robot.mode]}; spectral radius ${digits(r.radius)}` +
+      (robot.falls ? `; fell ${robot.falls}×` : '');
+    card.rows.forEach((row, k) => {
+      const point = robot.points[k], axes = oneAxis(point.felt), kind = verdict(point.worst);
+      axes.forEach((value, a) => { row.cells[a].textContent = stiffness(value); });
+      row.cells[3].textContent = WORDS[kind];
+      row.cells[3].className = 'verdict ' + kind;
+    });
+    card.push.textContent = robot.push
+      ? `pushed with ${digits(norm(robot.f), 1)} N: moved ${digits(100 * norm(robot.moved), 1)} cm, predicted ${digits(100 * norm(robot.predicted), 1)} cm`
+      : '';
+  }
+}

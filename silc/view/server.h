@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "silc/view/protocol.h"
+
+namespace silc {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;    // 0: any that is free
+  std::string token;  // pages have to name it; "" for none, on the loopback only
+  int max_pages = 64;
+  double input_rate = 400;  // [1/s] messages of one page; it sends some 110 when it drags
+};
+
+/// What the server asks of the simulation. Called on the server's thread.
+struct ServerSource {
+  std::string scene_json;
+  InputLimits limits;
+  std::function<void(const Input&)> apply;
+  std::function<std::string(int robot)> recording;  // the bytes of an .npz
+};
+
+struct ServerStats {
+  int pages = 0;
+  std::uint64_t frames_sent = 0, bytes_sent = 0, refused = 0;
+  /// [s] from a state to the page's acknowledgement of its frame, over all pages: mean and largest
+  /// since the last call.
+  double latency_mean = 0, latency_max = 0;
+  double cpu_time = 0;  // [s] of the server's thread since it began
+};
+
+/// HTTP and WebSockets for the pages, on a thread of its own. The simulation hands it frames and
+/// never waits: a frame that no page can take yet is replaced by the next.
+class ViewServer {
+ public:
+  /// Binds and begins to serve. Throws ConfigError when host and port cannot be had, or when a host
+  /// beyond the loopback comes without a token.
+  ViewServer(const ServerOptions& options, ServerSource source);
+  /// Closes every page and ends the thread.
+  ~ViewServer();
+  ViewServer(const ViewServer&) = delete;
+  ViewServer& operator=(const ViewServer&) = delete;
+
+  /// "http://127.0.0.1:8080/", with the token where there is one.
+  std::string address() const;
+  int port() const;
+
+  /// The newest frame, for every page. Any thread.
+  void Publish(std::shared_ptr<const std::string> frame);
+  /// A sentence for every page. Any thread.
+  void Notice(const std::string& text);
+  ServerStats Stats();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace silc

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/view/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "silc/base/check.h"
+#include "silc/base/error.h"
+#include "silc/base/nan.h"
+#include "silc/config/policy_budget.h"
+#include "silc/npz/npz.h"
+#include "silc/observe/load_policy.h"
+#include "silc/robot/kinematics.h"
+#include "silc/view/scene.h"
+
+namespace silc {
+namespace {
+
+using Eigen::Vector3d;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLieTime = 2;           // [s] that a fallen robot lies before it is stood up
+constexpr double kShownAfterPush = 3;    // [s] that a push button's displacement is followed
+constexpr double kBehind = 0.2;          // [s] of delay that is given up instead of caught up
+constexpr std::size_t kMaxQueued = 256;  // inputs per control step; the server's rate is far below
+const char kOwnBudget[] = "the policy's own";
+
+double SecondsNow() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+struct LiveSimulation::Robot {
+  std::uint32_t policy = 0, budget = 0;  // indices
+  TrainingNotes notes;
+  UserBudget judged_by;
+  std::unique_ptr<ClosedLoop> loop;
+  ContactModeTracker tracker;
+  std::shared_ptr<const ReadingSetup> setup;
+  std::unique_ptr<LiveReader> reader;  // with observe_in_step
+  std::optional<LiveReading> reading;
+  LoopStatus status = LoopStatus::kRunning;
+  double lying = 0;  // [s]
+  std::uint8_t falls = 0;
+  // of the push
+  Vector3d start_W = Vector3d::Zero();        // [m] the point when it began
+  Vector3d f_W = Vector3d::Zero();            // [N] in the last physics step
+  double push_begin = 0;                      // [s] of the loop's clock
+  std::optional<Eigen::Matrix3d> C_at_begin;  // [m/N]
+};
+
+LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(options)) {
+  SILC_CHECK(!options_.policies.empty());
+  LoadOptions firm;
+  firm.firm_contacts = true;
+  robot_model_ = std::make_unique<const RobotModel>(RobotModel::Load(options_.robot, firm));
+
+  policy_files_ = options_.policies;
+  for (const std::string& choice : options_.choices) {
+    const auto same = [&](const std::string& file) {
+      std::error_code ignored;
+      return file == choice || std::filesystem::equivalent(file, choice, ignored);
+    };
+    if (std::ranges::none_of(policy_files_, same)) policy_files_.push_back(choice);
+  }
+  if (options_.mode) budget_modes_.push_back(*options_.mode);
+  for (const std::string& name : BudgetNames()) {
+    if (!options_.mode || name != *options_.mode) budget_modes_.push_back(name);
+  }
+
+  for (std::size_t i = 0; i < options_.policies.size(); ++i) {
+    auto robot = std::make_unique<Robot>();
+    robot->budget = options_.mode ? 1 : 0;
+    // the same file twice shows two robots of it: the index of its first place
+    const auto place = std::ranges::find(policy_files_, options_.policies[i]);
+    GivePolicy(robot.get(), static_cast<std::uint32_t>(place - policy_files_.begin()), false);
+    robots_.push_back(std::move(robot));
+  }
+  period_ = robots_.front()->loop->period();
+  for (const auto& robot : robots_) {
+    if (std::abs(robot->loop->period() - period_) > 1e-9) {
+      throw ConfigError("robots shown side by side need policies with the same control period");
+    }
+  }
+  recorded_.resize(robots_.size());
+
+  scene_number_ = std::random_device{}();
+  SceneLists lists;
+  lists.number = scene_number_;
+  lists.period = period_;
+  lists.num_robots = num_robots();
+  for (const std::string& file : policy_files_) {
+    lists.policies.push_back(std::filesystem::path(file).stem().string());
+  }
+  lists.budgets.push_back(kOwnBudget);
+  lists.budget_numbers.emplace_back();
+  for (const std::string& mode : budget_modes_) {
+    const UserBudget budget = ReadBudget(mode);
+    lists.budgets.push_back(budget.name);
+    lists.budget_numbers.push_back(BudgetNumbers(budget.spec));
+  }
+  LoadOptions shapes;
+  shapes.visuals = true;
+  scene_json_ = SceneJson(RobotModel::Load(options_.robot, shapes), lists);
+  if (!options_.observe_in_step) {
+    observer_ = std::make_unique<LiveObserver>(*robot_model_, num_robots());
+  }
+}
+
+LiveSimulation::~LiveSimulation() = default;
+
+InputLimits LiveSimulation::limits() const {
+  InputLimits limits;
+  limits.robots = static_cast<std::uint32_t>(robots_.size());
+  limits.bodies = static_cast<std::uint32_t>(robot_model_->model()->nbody);
+  limits.policies = static_cast<std::uint32_t>(policy_files_.size());
+  limits.budgets = static_cast<std::uint32_t>(budget_modes_.size() + 1);
+  return limits;
+}
+
+void LiveSimulation::Apply(const Input& input) {
+  const std::scoped_lock lock(mutex_);
+  if (inputs_.size() < kMaxQueued) inputs_.push_back(input);
+}
+
+void LiveSimulation::Notice(std::string text) { notices_.push_back(std::move(text)); }
+
+void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_state) {
+  const std::string& file = policy_files_[index];
+  TrainingNotes notes;
+  Policy policy = LoadPolicy(file, options_.layout, *robot_model_, &notes);
+  // whatever can be refused is refused before the robot has changed
+  if (robot->budget == 0) BudgetOfPolicy(notes, file);
+  LoopOptions options;
+  options.servo = ServoFor(*robot_model_, policy, "");
+  options.command = command_;
+  auto loop = std::make_unique<ClosedLoop>(*robot_model_, std::move(policy), options);
+  if (keep_state && std::abs(loop->period() - period_) > 1e-9) {
+    throw ConfigError(fmt::format(
+        "{}: has a control period of {} s, the others have {} s", file, loop->period(), period_));
+  }
+  // the new policy takes over the robot where it is
+  if (keep_state && robot->loop && robot->status == LoopStatus::kRunning) {
+    const mjData* data = robot->loop->data();
+    loop->SetState({data->qpos, static_cast<std::size_t>(robot_model_->model()->nq)},
+                   {data->qvel, static_cast<std::size_t>(robot_model_->model()->nv)});
+    loop->data()->time = data->time;
+  }
+  robot->loop = std::move(loop);
+  robot->notes = notes;
+  robot->policy = index;
+  robot->tracker = MakeContactTracker(*robot_model_);
+  GiveBudget(robot);
+}
+
+void LiveSimulation::GiveBudget(Robot* robot) {
+  if (robot->budget == 0) {
+    robot->judged_by = BudgetOfPolicy(robot->notes, policy_files_[robot->policy]).budget;
+  } else {
+    robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
+  }
+  if (gravity_ != 0) {
+    robot->judged_by.spec.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
+  }
+  auto setup = std::make_shared<ReadingSetup>();
+  setup->number = next_setup_++;
+  setup->servo = robot->loop->options().servo;
+  setup->budget = robot->judged_by.spec;
+  robot->setup = setup;
+  robot->reading.reset();
+}
+
+void LiveSimulation::ReloadPolicy(int robot) {
+  const std::scoped_lock lock(mutex_);
+  reloads_.push_back(robot);
+}
+
+void LiveSimulation::BeginPush(int kind, int grabbed, const HeldPoint& point) {
+  push_.kind = kind;
+  push_.grabbed = grabbed;
+  push_.point = point;
+  push_.target_W = robots_[grabbed]->loop->BodyPoint(point.body, point.p_BP);
+  for (const auto& robot : robots_) {
+    robot->start_W = robot->loop->BodyPoint(point.body, point.p_BP);
+    robot->push_begin = robot->loop->time();
+    robot->C_at_begin.reset();
+  }
+}
+
+void LiveSimulation::EndPush() {
+  push_.kind = 0;
+  for (const auto& robot : robots_) {
+    robot->loop->SetPush({});
+    robot->f_W.setZero();
+  }
+}
+
+// What a page asked for. Indices and numbers were checked where they came in.
+void LiveSimulation::Carry(const Input& input) {
+  const Vector3d v(input.value[0], input.value[1], input.value[2]);
+  switch (input.type) {
+    case InputType::kGrab:
+      BeginPush(1, static_cast<int>(input.robot), {static_cast<int>(input.index), v});
+      break;
+    case InputType::kPull:
+      if (push_.kind == 1) push_.target_W = v;
+      break;
+    case InputType::kRelease:
+      if (push_.kind == 1) EndPush();
+      break;
+    case InputType::kCommand:
+      command_.lin_vel = {v[0], v[1]};
+      command_.yaw_rate = v[2];
+      command_.height = input.value[3];
+      command_.walk = input.value[4] > 0.5 ? 1 : 0;
+      for (const auto& robot : robots_) robot->loop->SetCommand(command_);
+      break;
+    case InputType::kPause:
+      paused_ = input.index == 1;
+      break;
+    case InputType::kSpeed:
+      speed_ = input.value[0];
+      break;
+    case InputType::kReset:
+      EndPush();
+      for (const auto& robot : robots_) {
+        robot->loop->Reset();
+        robot->tracker = MakeContactTracker(*robot_model_);
+        robot->status = LoopStatus::kRunning;
+        robot->lying = 0;
+      }
+      break;
+    case InputType::kPush: {
+      const PushButton& button = PushButtons()[input.index];
+      if (button.at_hand && !robot_model_->has_hands()) break;
+      HeldPoint point{robot_model_->base_body(), Vector3d::Zero()};
+      if (button.at_hand) {
+        point.body = robot_model_->hand_body()[kLeft];
+        point.p_BP = Eigen::Map<const Vector3d>(robot_model_->model()->site_pos +
+                                                3 * robot_model_->hand_site()[kLeft]);
+      }
+      BeginPush(2, 0, point);
+      push_.f_W = button.f_W;
+      push_.force_until = time_ + button.duration;
+      push_.shown_until = push_.force_until + kShownAfterPush;
+      break;
+    }
+    case InputType::kPolicy:
+      try {
+        GivePolicy(robots_[input.robot].get(), input.index, true);
+      } catch (const ConfigError& error) {
+        Notice(error.what());  // the robot keeps the policy it has
+      }
+      break;
+    case InputType::kBudget: {
+      Robot& robot = *robots_[input.robot];
+      const std::uint32_t before = std::exchange(robot.budget, input.index);
+      try {
+        GiveBudget(&robot);
+      } catch (const ConfigError& error) {
+        Notice(error.what());
+        robot.budget = before;
+      }
+      break;
+    }
+    case InputType::kGravity:
+      gravity_ = static_cast<std::uint8_t>(input.index);
+      for (const auto& robot : robots_) GiveBudget(robot.get());
+      break;
+    case InputType::kSamePush:
+      same_push_ = input.index == 1;
+      break;
+    case InputType::kSpring:
+      spring_ = input.value[0];
+      break;
+    case InputType::kAck:
+    case InputType::kHand:
+      break;  // the server's business
+  }
+}
+
+// Spring and damper between the point that is held and the mouse, no stronger than a person.
+Vector3d LiveSimulation::MouseForce(const Robot& robot) const {
+  const int body = push_.point.body;
+  const Vector3d p_WP = robot.loop->BodyPoint(body, push_.point.p_BP);
+  mjtNum velocity[6];  // angular, linear; of the body's origin, in W
+  mj_objectVelocity(robot_model_->model(), robot.loop->data(), mjOBJ_XBODY, body, velocity, 0);
+  const Vector3d w(velocity[0], velocity[1], velocity[2]), v(velocity[3], velocity[4], velocity[5]);
+  const Vector3d origin = Eigen::Map<const Vector3d>(robot.loop->data()->xpos + 3 * body);
+  const Vector3d v_WP = v + w.cross(p_WP - origin);
+  const Vector3d f_W = spring_ * (push_.target_W - p_WP) - kMouseDamping * spring_ * v_WP;
+  const double size = f_W.norm();
+  return size > kMouseForceLimit ? Vector3d(f_W * (kMouseForceLimit / size)) : f_W;
+}
+
+void LiveSimulation::StepRobot(int index, bool leads) {
+  Robot& robot = *robots_[index];
+  ClosedLoop& loop = *robot.loop;
+  loop.TrackContacts(&robot.tracker);
+  robot.status = loop.Decide();
+  if (robot.status == LoopStatus::kRunning) {
+    std::optional<HeldPoint> held;
+    if (push_.kind != 0) held = push_.point;
+    if (observer_) {
+      observer_->Offer(index, &loop, robot.tracker.mode(), robot.setup, held);
+      robot.reading = observer_->Latest(index, robot.setup->number);
+    } else {
+      ObservedState state;
+      CopyMoment(&loop, robot.tracker.mode(), robot.setup, held, &state);
+      if (!robot.reader || robot.reading == std::nullopt) {
+        robot.reader = std::make_unique<LiveReader>(*robot_model_, robot.setup);
+      }
+      robot.reading = robot.reader->Read(&state);
+    }
+
+    // at the physics' own pace: 0.05 s is no whole number of control periods
+    std::size_t substep = 0;
+    const double step = robot_model_->model()->opt.timestep;
+    const bool feels = push_.kind != 0 && (same_push_ || index == push_.grabbed);
+    loop.SetHooks(
+        [&] {
+          Vector3d f_W = Vector3d::Zero();
+          if (feels && push_.kind == 1) {
+            f_W =
+                leads ? MouseForce(robot) : led_forces_[std::min(substep, led_forces_.size() - 1)];
+            if (leads) led_forces_.push_back(f_W);
+          } else if (feels &&
+                     time_ + step * static_cast<double>(substep) < push_.force_until - 1e-9) {
+            f_W = push_.f_W;
+          }
+          ++substep;
+          robot.f_W = f_W;
+          Push push{feels ? Push::Point::kBody : Push::Point::kNone, f_W};
+          push.body = push_.point.body;
+          push.p_BP = push_.point.p_BP;
+          loop.SetPush(push);
+        },
+        {});
+    robot.status = loop.Advance();
+    loop.SetHooks({}, {});
+  }
+
+  // a robot that cannot go on stands up again
+  const bool broken =
+      robot.status == LoopStatus::kPolicyNotFinite || robot.status == LoopStatus::kDiverged;
+  if (robot.status == LoopStatus::kFallen && robot.lying == 0) ++robot.falls;
+  robot.lying = robot.status == LoopStatus::kRunning ? 0 : robot.lying + period_;
+  if (broken || robot.lying > kLieTime) {
+    Notice(fmt::format("{}: {}; it stands up again",
+                       std::filesystem::path(policy_files_[robot.policy]).stem().string(),
+                       Describe(robot.status)));
+    loop.Reset();
+    robot.tracker = MakeContactTracker(*robot_model_);
+    robot.lying = 0;
+  }
+}
+
+RobotView LiveSimulation::Show(int index) {
+  Robot& robot = *robots_[index];
+  const mjModel* model = robot_model_->model();
+  const mjData* data = robot.loop->data();
+  RobotView view;
+  view.status = static_cast<std::uint8_t>(robot.status);
+  view.mode = static_cast<std::uint8_t>(robot.tracker.mode());
+  view.falls = robot.falls;
+  view.policy = static_cast<std::uint16_t>(robot.policy);
+  view.budget = static_cast<std::uint16_t>(robot.budget);
+  const std::array<FootForce, 2> feet = ComputeFootForces(*robot_model_, *data);
+  for (int foot = 0; foot < 2; ++foot) {
+    view.foot_p_W[foot] =
+        Eigen::Map<const Vector3d>(data->site_xpos + 3 * robot_model_->foot_site()[foot]);
+    view.foot_f_W[foot] = feet[foot].force;
+  }
+  if (robot.reading) {
+    view.reading = robot.reading->view;
+    view.reading.age = robot.loop->time() - robot.reading->time;
+    view.points = robot.reading->points;
+  }
+  view.points[0].p_W = robot.loop->ComPosition();
+  for (int hand = 0; robot_model_->has_hands() && hand < 2; ++hand) {
+    view.points[1 + hand].p_W = robot.loop->HandPosition(hand);
+  }
+  view.predicted_W.setConstant(kNan);
+  if (push_.kind != 0 && (same_push_ || index == push_.grabbed)) {
+    view.push = static_cast<std::uint8_t>(push_.kind);
+    view.f_W = robot.f_W;
+    view.p_W = robot.loop->BodyPoint(push_.point.body, push_.point.p_BP);
+    view.points[kHeldPoint].p_W = view.p_W;
+    view.moved_W = view.p_W - robot.start_W;
+    // the line through the push is that of the moment at which it began
+    if (!robot.C_at_begin && robot.reading && robot.reading->time >= robot.push_begin - 1e-9 &&
+        robot.reading->points[kHeldPoint].C_felt.allFinite()) {
+      robot.C_at_begin = robot.reading->points[kHeldPoint].C_felt;
+    }
+    if (robot.C_at_begin) view.predicted_W = *robot.C_at_begin * view.f_W;
+  }
+  view.bodies.reserve(7 * static_cast<std::size_t>(model->nbody));
+  for (int body = 0; body < model->nbody; ++body) {
+    for (int k = 0; k < 3; ++k) view.bodies.push_back(static_cast<float>(data->xpos[3 * body + k]));
+    for (int k = 0; k < 4; ++k)
+      view.bodies.push_back(static_cast<float>(data->xquat[4 * body + k]));
+  }
+  return view;
+}
+
+void LiveSimulation::Record() {
+  const mjModel* model = robot_model_->model();
+  const auto most = static_cast<std::size_t>(std::lround(kRecordedTime / period_));
+  const std::scoped_lock lock(mutex_);
+  for (std::size_t i = 0; i < robots_.size(); ++i) {
+    const mjData* data = robots_[i]->loop->data();
+    recorded_[i].push_back(
+        {{data->qpos, data->qpos + model->nq}, {data->qvel, data->qvel + model->nv}});
+    if (recorded_[i].size() > most) recorded_[i].pop_front();
+  }
+}
+
+std::string LiveSimulation::Recording(int robot) const {
+  std::vector<double> qpos, qvel;
+  std::int64_t rows = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Moment& moment : recorded_[robot]) {
+      qpos.insert(qpos.end(), moment.qpos.begin(), moment.qpos.end());
+      qvel.insert(qvel.end(), moment.qvel.begin(), moment.qvel.end());
+      ++rows;
+    }
+  }
+  const mjModel* model = robot_model_->model();
+  return EncodeNpz(
+      {{"qpos", {rows, model->nq}, std::move(qpos)}, {"qvel", {rows, model->nv}, std::move(qvel)}});
+}
+
+StateFrame LiveSimulation::Step() {
+  std::vector<Input> inputs;
+  std::vector<int> reloads;
+  {
+    const std::scoped_lock lock(mutex_);
+    inputs.swap(inputs_);
+    reloads.swap(reloads_);
+  }
+  for (const int robot : reloads) {
+    // unless it was given another one meanwhile
+    if (policy_files_[robots_[robot]->policy] != options_.policies[robot]) continue;
+    inputs.push_back(
+        {InputType::kPolicy, static_cast<std::uint32_t>(robot), robots_[robot]->policy, {}});
+  }
+  for (const Input& input : inputs) Carry(input);
+
+  if (!paused_) {
+    if (push_.kind == 2 && time_ > push_.shown_until) EndPush();
+    // the robot that is held goes first: the others feel the force it felt
+    led_forces_.clear();
+    const int first = push_.kind == 1 ? push_.grabbed : 0;
+    StepRobot(first, true);
+    for (int i = 0; i < num_robots(); ++i) {
+      if (i != first) StepRobot(i, false);
+    }
+    time_ += period_;
+    Record();
+  }
+
+  StateFrame frame;
+  frame.sequence = ++sequence_;
+  frame.paused = paused_;
+  frame.same_push = same_push_;
+  frame.gravity = gravity_;
+  frame.time = time_;
+  frame.sent = SecondsNow();
+  frame.speed = speed_;
+  frame.achieved = achieved_;
+  frame.scene = scene_number_;
+  frame.command = {command_.lin_vel.x(),
+                   command_.lin_vel.y(),
+                   command_.yaw_rate,
+                   command_.height,
+                   command_.walk};
+  for (int i = 0; i < num_robots(); ++i) frame.robots.push_back(Show(i));
+  return frame;
+}
+
+void LiveSimulation::Run(const std::stop_token& stop,
+                         const std::function<void(std::shared_ptr<const std::string>)>& on_frame,
+                         const std::function<void(const std::string&)>& on_notice) {
+  Clock::time_point due = Clock::now();
+  // what was simulated in the last second of the clock
+  std::deque<std::pair<Clock::time_point, double>> passed;
+  while (!stop.stop_requested()) {
+    on_frame(std::make_shared<const std::string>(EncodeState(Step())));
+    for (const std::string& notice : notices_) on_notice(notice);
+    notices_.clear();
+
+    const Clock::time_point now = Clock::now();
+    passed.emplace_back(now, time_);
+    while (passed.size() > 2 && now - passed.front().first > std::chrono::seconds(1)) {
+      passed.pop_front();
+    }
+    const double elapsed = std::chrono::duration<double>(now - passed.front().first).count();
+    if (paused_)
+      passed.clear();
+    else if (elapsed > 0.5)
+      achieved_ = (time_ - passed.front().second) / elapsed;
+
+    due += std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(period_ / (paused_ ? 1 : speed_)));
+    // lost time stays lost: catching up would show a robot in fast motion
+    if (now - due > std::chrono::duration<double>(kBehind)) due = now;
+    std::this_thread::sleep_until(due);
+  }
+}
+
+}  // namespace silc

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/view/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/test_paths.h"
+#include "silc/npz/npz.h"
+#include "silc/observe/load_policy.h"
+
+namespace silc {
+namespace {
+
+const char kSilc[] = "policies/g1_loco_silc_compliance.onnx";
+const char kBaseline[] = "policies/g1_loco_baseline.onnx";
+
+SimulationOptions TwoRobots() {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc), SourcePath(kBaseline)};
+  return options;
+}
+
+Input Word(InputType type, std::uint32_t robot = 0, std::uint32_t index = 0) {
+  return {type, robot, index, {}};
+}
+
+StateFrame StepFor(LiveSimulation* simulation, double seconds) {
+  StateFrame frame;
+  const int steps = static_cast<int>(seconds / simulation->period() + 0.5);
+  for (int i = 0; i < steps; ++i) frame = simulation->Step();
+  return frame;
+}
+
+// The viewer's robot is the closed loop of `silc observe`, step for step.
+TEST(LiveSimulation, IsTheClosedLoopOfObserve) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  LoadOptions firm;
+  firm.firm_contacts = true;
+  const RobotModel robot = RobotModel::Load("g1", firm);
+  const Policy policy = LoadPolicy(SourcePath(kSilc), "", robot);
+  LoopOptions loop_options;
+  loop_options.servo = ServoFor(robot, policy, "");
+  ClosedLoop loop(robot, policy, loop_options);
+  for (int step = 0; step < 50; ++step) loop.Step();
+  StepFor(&simulation, 1);
+  const NpzFile file = ParseNpz(simulation.Recording(0), "recording");
+  const std::vector<double> qpos = file["qpos"].AsDoubles({50, robot.model()->nq});
+  for (int i = 0; i < robot.model()->nq; ++i) {
+    EXPECT_EQ(qpos[49 * robot.model()->nq + i], loop.data()->qpos[i]) << i;
+  }
+}
+
+// The mouse's spring at rest: force = spring · (mouse − point), and both robots feel it.
+TEST(LiveSimulation, TheMousePullsThroughASpring) {
+  LiveSimulation simulation(TwoRobots());
+  const auto scene = nlohmann::json::parse(simulation.scene_json());
+  StateFrame frame = StepFor(&simulation, 2);
+  const Eigen::Vector3d start = frame.robots[0].points[1].p_W;
+  Input grab = Word(InputType::kGrab, 0, scene["hands"][0]["body"].get<std::uint32_t>());
+  for (int k = 0; k < 3; ++k) grab.value[k] = scene["hands"][0]["pos"][k];
+  simulation.Apply(grab);
+  const Eigen::Vector3d target = start + Eigen::Vector3d(0, 0, 0.05);
+  Input pull = Word(InputType::kPull);
+  for (int k = 0; k < 3; ++k) pull.value[k] = target[k];
+  simulation.Apply(pull);
+  frame = StepFor(&simulation, 4);
+  const RobotView& held = frame.robots[0];
+  EXPECT_EQ(held.push, 1);
+  EXPECT_GT(held.f_W.z(), 2);
+  // at rest the damper is silent; the hand still creeps by some 0.1 mm/s
+  EXPECT_LT((held.f_W - kMouseSpring * (target - held.p_W)).norm(), 0.1);
+  EXPECT_LT((held.p_W - held.points[1].p_W).norm(), 1e-6) << "the point held is the hand's";
+  EXPECT_LT((held.moved_W - (held.p_W - start)).norm(), 1e-3);
+  EXPECT_LT((frame.robots[1].f_W - held.f_W).norm(), 1e-9) << "the same push";
+  // the stiffer robot moves less under it
+  EXPECT_LT(frame.robots[1].moved_W.norm(), 0.5 * held.moved_W.norm());
+
+  simulation.Apply(Word(InputType::kRelease));
+  frame = StepFor(&simulation, 0.02);
+  EXPECT_EQ(frame.robots[0].push, 0);
+  EXPECT_EQ(frame.robots[0].f_W.norm(), 0);
+}
+
+TEST(LiveSimulation, OneRobotCanBePushedAlone) {
+  LiveSimulation simulation(TwoRobots());
+  simulation.Apply(Word(InputType::kSamePush, 0, 0));
+  Input grab = Word(InputType::kGrab, 1, 20);
+  simulation.Apply(grab);
+  const StateFrame frame = StepFor(&simulation, 0.1);
+  EXPECT_EQ(frame.robots[0].push, 0);
+  EXPECT_EQ(frame.robots[1].push, 1);
+  EXPECT_FALSE(frame.same_push);
+}
+
+// 150 N for 0.05 s is an impulse of 7.5 N·s, whatever the control period.
+TEST(LiveSimulation, APushButtonGivesItsImpulse) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation pushed(options), left_alone(options);
+  StepFor(&pushed, 1);
+  StepFor(&left_alone, 1);
+  pushed.Apply(Word(InputType::kPush, 0, 0));
+  const Eigen::Vector3d before = StepFor(&pushed, 0.02).robots[0].points[0].p_W;
+  const Eigen::Vector3d twin = StepFor(&left_alone, 0.02).robots[0].points[0].p_W;
+  EXPECT_LT((before - twin).norm(), 0.01);
+  StateFrame a = StepFor(&pushed, 0.06), b = StepFor(&left_alone, 0.06);
+  // the push is over after 0.05 s: the mean velocity since then is about impulse over mass
+  const Eigen::Vector3d p_a = a.robots[0].points[0].p_W - b.robots[0].points[0].p_W;
+  a = StepFor(&pushed, 0.02);
+  b = StepFor(&left_alone, 0.02);
+  const Eigen::Vector3d v = (a.robots[0].points[0].p_W - b.robots[0].points[0].p_W - p_a) / 0.02;
+  const double mass = nlohmann::json::parse(pushed.scene_json())["mass"];
+  // the feet give some of it back within these 0.1 s
+  EXPECT_LT(v.x(), -0.4 * 7.5 / mass);
+  EXPECT_GT(v.x(), -1.1 * 7.5 / mass);
+  EXPECT_EQ(a.robots[0].push, 2) << "its displacement is followed for a while";
+  EXPECT_EQ(a.robots[0].f_W.norm(), 0);
+}
+
+TEST(LiveSimulation, PoliciesAndBudgetsChangeWhileItRuns) {
+  SimulationOptions options = TwoRobots();
+  options.observe_in_step = true;
+  options.choices = {SourcePath(kBaseline), "/nowhere/missing.onnx"};
+  LiveSimulation simulation(options);
+  EXPECT_EQ(simulation.limits().policies, 3u) << "the file named twice is one choice";
+  StateFrame frame = StepFor(&simulation, 0.5);
+  const Eigen::Vector3d before = frame.robots[0].points[0].p_W;
+  EXPECT_LT(frame.robots[0].reading.loop_radius, 1);
+
+  simulation.Apply(Word(InputType::kPolicy, 0, 1));
+  frame = simulation.Step();
+  EXPECT_EQ(frame.robots[0].policy, 1);
+  EXPECT_LT((frame.robots[0].points[0].p_W - before).norm(), 0.01) << "it goes on where it was";
+
+  simulation.Apply(Word(InputType::kPolicy, 0, 2));
+  frame = simulation.Step();
+  EXPECT_EQ(frame.robots[0].policy, 1) << "what cannot be loaded changes nothing";
+
+  // another budget, another σ at the same moment
+  simulation.Apply(Word(InputType::kPolicy, 0, 0));
+  StepFor(&simulation, 3);
+  simulation.Apply(Word(InputType::kGravity, 0, 1));
+  const double held = simulation.Step().robots[0].reading.sigma;
+  simulation.Apply(Word(InputType::kGravity, 0, 2));
+  const double followed = simulation.Step().robots[0].reading.sigma;
+  EXPECT_GT(std::abs(followed - held), 0.1 * held);
+  const auto budgets = nlohmann::json::parse(simulation.scene_json())["budgets"];
+  for (std::uint32_t i = 0; i < budgets.size(); ++i) {
+    simulation.Apply(Word(InputType::kBudget, 0, i));
+    EXPECT_EQ(simulation.Step().robots[0].budget, i);
+  }
+}
+
+TEST(LiveSimulation, WalksStopsPausesAndBeginsAgain) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  Input command = Word(InputType::kCommand);
+  command.value = {0.5, 0, 0, 0.75, 1};
+  simulation.Apply(command);
+  StateFrame frame = StepFor(&simulation, 4);
+  EXPECT_GT(frame.robots[0].points[0].p_W.x(), 0.5);
+  EXPECT_EQ(frame.command[0], 0.5);
+  simulation.Apply(Word(InputType::kPause, 0, 1));
+  const double time = simulation.Step().time;
+  EXPECT_EQ(StepFor(&simulation, 1).time, time);
+  simulation.Apply(Word(InputType::kPause, 0, 0));
+  simulation.Apply(Word(InputType::kReset));
+  frame = simulation.Step();
+  EXPECT_LT(std::abs(frame.robots[0].points[0].p_W.x()), 0.1);
+  EXPECT_GT(frame.time, time);
+}
+
+TEST(LiveSimulation, ARobotThatFellStandsUpAgain) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  StepFor(&simulation, 0.5);
+  // what no robot of 33 kg stands: 300 N sideways at the head for a second
+  Input grab = Word(InputType::kGrab, 0, 16);
+  simulation.Apply(grab);
+  Input spring = Word(InputType::kSpring);
+  spring.value[0] = 5000;
+  simulation.Apply(spring);
+  Input pull = Word(InputType::kPull);
+  pull.value = {0, 30, 1};
+  simulation.Apply(pull);
+  StateFrame frame;
+  for (int i = 0; i < 200 && frame.robots.empty(); ++i) {
+    StateFrame next = simulation.Step();
+    if (next.robots[0].status == static_cast<std::uint8_t>(LoopStatus::kFallen)) frame = next;
+  }
+  ASSERT_FALSE(frame.robots.empty()) << "it did not fall";
+  EXPECT_EQ(frame.robots[0].falls, 1);
+  simulation.Apply(Word(InputType::kRelease));
+  frame = StepFor(&simulation, 3);
+  EXPECT_EQ(frame.robots[0].status, static_cast<std::uint8_t>(LoopStatus::kRunning));
+}
+
+TEST(LiveSimulation, RunsInStepWithTheClock) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  std::vector<double> times;
+  std::stop_source stop;
+  std::jthread thread([&] {
+    simulation.Run(
+        stop.get_token(),
+        [&](const std::shared_ptr<const std::string>& frame) {
+          times.push_back(DecodeState(*frame)->time);
+        },
+        [](const std::string&) {});
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  stop.request_stop();
+  thread.join();
+  // a busy machine may be slower; faster is a fault
+  ASSERT_GT(times.size(), 3u);
+  EXPECT_LT(times.back(), 1.6 + 0.2);
+  EXPECT_GT(times.back(), 0.02);
+}
+
+TEST(LiveSimulation, ARecordingIsWhatStatesTakes) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  StepFor(&simulation, kRecordedTime + 0.5);
+  const NpzFile file = ParseNpz(simulation.Recording(0), "recording");
+  EXPECT_EQ(file["qpos"].AsDoubles({kAnySize, 36}).size(), 36u * 1500) << "the last 30 s";
+  EXPECT_EQ(file["qvel"].AsDoubles({kAnySize, 35}).size(), 35u * 1500);
+}
+
+}  // namespace
+}  // namespace silc

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/view/view_bench.h"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "silc/base/error.h"
+#include "silc/view/client.h"
+#include "silc/view/server.h"
+
+namespace silc {
+namespace {
+
+using BenchClock = std::chrono::steady_clock;
+
+double SecondsSince(BenchClock::time_point begin) {
+  return std::chrono::duration<double>(BenchClock::now() - begin).count();
+}
+
+// A page that answers every frame at once, until it is told to stop.
+void Spectate(int port, const std::stop_token& stop, std::atomic<std::uint64_t>* frames) {
+  PageClient page(port);
+  while (!stop.stop_requested()) {
+    const auto message = page.Read(2);
+    if (!message) return;
+    if (!message->binary) continue;
+    const std::optional<StateFrame> frame = DecodeState(message->bytes);
+    if (!frame) return;
+    page.Send(EncodeInput({InputType::kAck, 0, frame->sequence, {}}));
+    ++*frames;
+  }
+}
+
+ServerSource SourceOf(LiveSimulation* simulation) {
+  ServerSource source;
+  source.scene_json = simulation->scene_json();
+  source.limits = simulation->limits();
+  source.apply = [simulation](const Input& input) { simulation->Apply(input); };
+  source.recording = [simulation](int robot) { return simulation->Recording(robot); };
+  return source;
+}
+
+ServerOptions AnyPort() {
+  ServerOptions options;
+  options.port = 0;
+  return options;
+}
+
+// [byte] the heap in use, by all threads
+double HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
+}
+
+// Frames as fast as one page takes them: how many, and by how much the heap grew.
+nlohmann::json Soak(LiveSimulation* simulation, double seconds) {
+  ServerOptions options = AnyPort();
+  options.input_rate = 1e9;
+  ViewServer server(options, SourceOf(simulation));
+  StateFrame frame = simulation->Step();
+  PageClient page(server.port());
+  double before = 0;
+  std::uint64_t frames = 0;
+  const BenchClock::time_point begin = BenchClock::now();
+  while (SecondsSince(begin) < seconds) {
+    frame.sequence = static_cast<std::uint32_t>(frames + 1);
+    server.Publish(std::make_shared<const std::string>(EncodeState(frame)));
+    std::optional<PageClient::Message> message;
+    do message = page.Read(2);
+    while (message && !message->binary);
+    if (!message) throw RunError("silc bench view: the page was closed");
+    ++frames;
+    page.Send(EncodeInput({InputType::kAck, 0, frame.sequence, {}}));
+    if (frames == 200) before = HeapBytes();  // buffers have their size by then
+  }
+  const double growth = HeapBytes() - before;
+  return {{"frames", frames},
+          {"as_minutes_at_50_hz", static_cast<double>(frames) / 50 / 60},
+          {"heap_growth_bytes", growth},
+          {"heap_growth_24_h_mb", growth / static_cast<double>(frames) * 50 * 86400 / 1e6}};
+}
+
+}  // namespace
+
+std::string BenchView(const ViewBenchOptions& options) {
+  LiveSimulation simulation(options.simulation);
+  nlohmann::json result = {{"bench", "view"}, {"robots", simulation.num_robots()}};
+  if (options.soak > 0) result["soak"] = Soak(&simulation, options.soak);
+
+  ViewServer server(AnyPort(), SourceOf(&simulation));
+  std::atomic<std::uint64_t> frames = 0;
+  double simulated = 0;
+  std::jthread runner([&](const std::stop_token& stop) {
+    simulation.Run(
+        stop,
+        [&](std::shared_ptr<const std::string> frame) {
+          simulated += simulation.period();
+          server.Publish(std::move(frame));
+        },
+        [](const std::string&) {});
+  });
+  std::vector<std::jthread> pages;
+  for (int i = 0; i < options.spectators; ++i) {
+    pages.emplace_back(
+        [&](const std::stop_token& stop) { Spectate(server.port(), stop, &frames); });
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // everybody has come
+  const ServerStats start = server.Stats();
+  const std::uint64_t observed = simulation.observations(), seen = frames;
+  const BenchClock::time_point begin = BenchClock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
+  const double elapsed = SecondsSince(begin);
+  const ServerStats end = server.Stats();
+  result["pages"] = end.pages;
+  result["real_time_factor"] = simulation.achieved();
+  result["observations_per_s"] =
+      static_cast<double>(simulation.observations() - observed) / elapsed;
+  result["frames_per_s_and_page"] =
+      static_cast<double>(frames - seen) / elapsed / std::max(1, options.spectators);
+  result["latency_mean_ms"] = 1e3 * end.latency_mean;
+  result["latency_max_ms"] = 1e3 * end.latency_max;
+  result["server_core_share"] = (end.cpu_time - start.cpu_time) / elapsed;
+  for (std::jthread& page : pages) page.request_stop();
+  pages.clear();
+  runner.request_stop();
+  runner.join();
+  return result.dump();
+}
+
+}  // namespace silc

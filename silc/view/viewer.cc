@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/view/viewer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "silc/base/data_folder.h"
+#include "silc/base/error.h"
+
+namespace silc {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{250};
+
+// When a file was last written; nothing for "" and for what is not there.
+std::optional<fs::file_time_type> TimeOf(const std::string& file) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(file, error);
+  return error ? std::nullopt : std::optional(time);
+}
+
+}  // namespace
+
+std::vector<std::string> ShippedPolicies(const std::string& robot) {
+  std::vector<std::string> files;
+  for (const std::string& folder : DataFolders("policies")) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(robot + "_") && name.ends_with(".onnx")) {
+        files.push_back(entry.path().string());
+      }
+    }
+    if (!files.empty()) break;
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string FindPolicyFile(const std::string& file_or_run) {
+  if (!fs::is_directory(file_or_run)) return file_or_run;
+  const fs::path policy = fs::path(file_or_run) / "policy.onnx";
+  if (!fs::exists(policy)) {
+    throw ConfigError(file_or_run + ": holds no policy.onnx; a run writes it at its checkpoints");
+  }
+  return policy.string();
+}
+
+void RunViewer(const ViewerOptions& options,
+               const std::stop_token& stop,
+               const std::function<void(const std::string& address)>& on_ready) {
+  LiveSimulation simulation(options.simulation);
+  ServerSource source;
+  source.scene_json = simulation.scene_json();
+  source.limits = simulation.limits();
+  source.apply = [&](const Input& input) { simulation.Apply(input); };
+  source.recording = [&](int robot) { return simulation.Recording(robot); };
+  ViewServer server(options.server, std::move(source));
+  on_ready(server.address());
+
+  // a run that is being trained writes its policy anew at every checkpoint
+  const std::jthread watcher([&](const std::stop_token& ended) {
+    std::vector<std::optional<fs::file_time_type>> seen;
+    for (const std::string& file : options.watched) seen.push_back(TimeOf(file));
+    while (!ended.stop_requested() && !stop.stop_requested()) {
+      std::this_thread::sleep_for(kLookAgain);
+      for (std::size_t i = 0; i < options.watched.size(); ++i) {
+        const std::optional<fs::file_time_type> time = TimeOf(options.watched[i]);
+        if (!time || time == seen[i]) continue;
+        seen[i] = time;
+        simulation.ReloadPolicy(static_cast<int>(i));
+        server.Notice("a newer policy: " + options.watched[i]);
+      }
+    }
+  });
+  simulation.Run(
+      stop,
+      [&](std::shared_ptr<const std::string> frame) { server.Publish(std::move(frame)); },
+      [&](const std::string& text) { server.Notice(text); });
+}
+
+}  // namespace silc

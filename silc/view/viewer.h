@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "silc/view/server.h"
+#include "silc/view/simulation.h"
+
+namespace silc {
+
+struct ViewerOptions {
+  SimulationOptions simulation;
+  ServerOptions server;
+  /// Files to look at again when they change, by robot; "" for none. A run that is being trained.
+  std::vector<std::string> watched;
+};
+
+/// Simulates and serves until asked to stop. `on_ready` gets the address once pages can come.
+void RunViewer(const ViewerOptions& options,
+               const std::stop_token& stop,
+               const std::function<void(const std::string& address)>& on_ready);
+
+/// The shipped policies of a robot that can be switched to, sorted: policies/<robot>_*.onnx.
+std::vector<std::string> ShippedPolicies(const std::string& robot);
+
+/// A POLICY of the command line: an ONNX file, or the newest policy of a training run's folder.
+/// Throws ConfigError when a folder holds none.
+std::string FindPolicyFile(const std::string& file_or_run);
+
+}  // namespace silc
