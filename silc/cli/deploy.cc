@@ -14,6 +14,7 @@
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/deploy_tools/run_deploy.h"
+#include "silc/observe/closed_loop.h"
 #include "silc/observe/load_policy.h"
 
 namespace silc {

@@ -154,7 +154,7 @@ TEST(Commander, AsksThePolicyEveryTenthTickWithTheStateOfThatTick) {
     if (!rig.last.ask_policy) continue;
     ++asked;
     EXPECT_EQ(rig.last.request.time_ns, rig.now_ns);
-    EXPECT_EQ(std::memcmp(&rig.last.request.state, &rig.shown, sizeof(LowState)), 0);
+    EXPECT_EQ(Bytes(rig.last.request.state), Bytes(rig.shown));
   }
   EXPECT_EQ(rig.last.request.sequence, asked);
 }

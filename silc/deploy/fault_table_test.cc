@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "silc/deploy/test_robot_frames.h"
 
@@ -23,7 +25,7 @@ struct FaultRow {
 
 void PrintTo(const FaultRow& row, std::ostream* out) { *out << KindOf(row.fault).name; }
 
-std::function<void(Rig*)> State(std::function<void(LowState*)> spoil) {
+std::function<void(Rig*)> State(const std::function<void(LowState*)>& spoil) {
   return [spoil](Rig* rig) { rig->spoil_state = spoil; };
 }
 

@@ -33,6 +33,12 @@ std::string WhyUnsafe(const LowCommand& command,
                       const CommanderConfig& config,
                       const LowState& robot,
                       std::uint8_t machine_mode);
+/// The image of a frame, for comparing frames bit by bit.
+template <typename Frame>
+std::string Bytes(const Frame& frame) {
+  return std::string(reinterpret_cast<const char*>(&frame), sizeof frame);
+}
+
 /// Whether it damps every joint and does nothing else.
 bool IsDamping(const LowCommand& command, const CommanderConfig& config);
 

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "silc/base/error.h"
@@ -35,6 +36,11 @@ Frame RandomFrame(std::mt19937* rng) {
   return frame;
 }
 
+template <typename Frame>
+std::string FrameBytes(const Frame& frame) {
+  return std::string(reinterpret_cast<const char*>(&frame), sizeof frame);
+}
+
 void ClearPad(LowState* s) {
   std::memset(s->padding, 0, 2);
   std::memset(s->imu.padding, 0, 2);
@@ -59,12 +65,12 @@ TEST(DdsLink, CarriesFramesBitByBitAndKnowsItsPeers) {
     ASSERT_TRUE(port->SendState(sent));
     ASSERT_TRUE(link->ReceiveState(&state, 2s));
     ClearPad(&sent);
-    EXPECT_EQ(std::memcmp(&sent, &state, sizeof sent), 0);
+    EXPECT_EQ(FrameBytes(sent), FrameBytes(state));
     LowCommand told = RandomFrame<LowCommand>(&rng), command;
     ASSERT_TRUE(link->SendCommand(told));
     ASSERT_TRUE(port->ReceiveCommand(&command, 2s));
     ClearPad(&told);
-    EXPECT_EQ(std::memcmp(&told, &command, sizeof told), 0);
+    EXPECT_EQ(FrameBytes(told), FrameBytes(command));
   }
   LowState none;
   EXPECT_FALSE(link->ReceiveState(&none, 1ms)) << "each is received once";
