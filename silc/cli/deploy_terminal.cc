@@ -177,7 +177,7 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
   if (robot.num_joints() != kRobotMotors) {
     throw ConfigError(robot.spec().file + ": the topics are those of a robot with 29 joints");
   }
-  SimulationOptions options;
+  SimulatedRobotOptions options;
   options.script =
       ParseScript(args.script.starts_with('@') ? ReadFile(args.script.substr(1)) : args.script);
   options.lockstep = args.lockstep;

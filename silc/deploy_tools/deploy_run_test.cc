@@ -52,7 +52,7 @@ DeployedRun RunOnBus(const G1WithPolicy& g1, const std::string& script, DeployOp
   DeployedRun run;
   std::thread robot([&] {
     SimulatedRobot simulated(body);
-    SimulationOptions simulation;
+    SimulatedRobotOptions simulation;
     simulation.script = ParseScript(script);
     simulation.lockstep = true;
     simulation.each_second = [&](const SimulatedRobot& r) {

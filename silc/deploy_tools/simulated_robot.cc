@@ -276,7 +276,7 @@ double SimulatedRobot::strongest_torque() const {
 
 void RunSimulation(SimulatedRobot* robot,
                    RobotPort* port,
-                   const SimulationOptions& options,
+                   const SimulatedRobotOptions& options,
                    const std::atomic<bool>& stop) {
   std::size_t next_event = 0;
   int milliseconds = 0;

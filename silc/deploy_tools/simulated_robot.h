@@ -86,7 +86,7 @@ class SimulatedRobot {
   int refused_ = 0;
 };
 
-struct SimulationOptions {
+struct SimulatedRobotOptions {
   std::vector<ScriptEvent> script;
   double seconds = 0;     ///< [s] of the simulation; 0: until stopped
   bool lockstep = false;  ///< waits for a command after every state, 2 ms; else in real time
@@ -97,7 +97,7 @@ struct SimulationOptions {
 /// Runs a simulated robot on a port until its time or script is over, or `stop`.
 void RunSimulation(SimulatedRobot* robot,
                    RobotPort* port,
-                   const SimulationOptions& options,
+                   const SimulatedRobotOptions& options,
                    const std::atomic<bool>& stop);
 
 }  // namespace silc
