@@ -82,7 +82,7 @@ def frame(page):
             points: r.points.map((q) => ({p: q.p, felt: q.felt, worst: q.worst}))}))}; }""")
 
 
-def until(condition, what, seconds=30):
+def until(condition, what, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := condition():
