@@ -106,7 +106,7 @@ void AddPayload(const LocoSetup& setup, int env, StartupDraw* drawn) {
   const std::string torso = TorsoBody(*setup.model);
   Draw draw(setup.context.seed, RobotId(setup.context, env), 0, DrawPurpose::kPayload);
   const float torso_mass = draw.Uniform(c.torso_mass_min, c.torso_mass_max);
-  float hand_mass[2], shift[3];
+  float hand_mass[2] = {}, shift[3] = {};
   for (float& mass : hand_mass) mass = draw.Uniform(c.hand_mass_min, c.hand_mass_max);
   for (float& metres : shift) metres = draw.Uniform(-c.torso_com, c.torso_com);
   for (std::size_t b = 0; b < setup.compiled.bodies.size(); ++b) {
