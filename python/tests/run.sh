@@ -11,7 +11,7 @@ shift 3
 export PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 cd "$here"
 if [[ $kind == venv ]]; then
-  [[ -x $venv/bin/python ]] || { echo "no $venv: tools/setup/python_venv.sh makes it" >&2; exit 77; }
+  [[ -x $venv/bin/python ]] || { echo "no $venv: tools/setup/venv.sh python makes it" >&2; exit 77; }
   exec "$venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$@"
 fi
 for python in "${SILC_TORCH_PYTHON-}" /usr/bin/python3 python3; do

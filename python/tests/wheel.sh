@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # wheel.sh VENV BUILD WERROR COMPILER: builds the wheel with the packages of VENV alone, unpacks it into BUILD/site, and looks
-# whether it is whole. Exit 77, with a message, where VENV is missing (tools/setup/python_venv.sh makes it).
+# whether it is whole. Exit 77, with a message, where VENV is missing (tools/setup/venv.sh python makes it).
 set -euo pipefail
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 venv=${SILC_PYTHON_VENV-$1}
 if [[ ! -x $venv/bin/pip ]]; then
-  echo "no $venv: the Python package is not tested; tools/setup/python_venv.sh makes it" >&2
+  echo "no $venv: the Python package is not tested; tools/setup/venv.sh python makes it" >&2
   exit 77
 fi
 export CMAKE_CXX_COMPILER_LAUNCHER=${SILC_COMPILER_LAUNCHER-} CMAKE_BUILD_PARALLEL_LEVEL=2 PATH="$venv/bin:$PATH"

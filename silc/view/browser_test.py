@@ -33,7 +33,7 @@ def skip(why):
 try:
     from playwright.sync_api import sync_playwright
 except ImportError:
-    skip("Playwright is not installed: tools/setup/browser_venv.sh installs it")
+    skip("Playwright is not installed: tools/setup/venv.sh browser installs it")
 
 
 def find_browser():

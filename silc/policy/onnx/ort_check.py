@@ -6,7 +6,7 @@
   ort_check.py --corpus DIR                              write the small models as seeds for the fuzzer
 
 Outputs are compared with ONNX Runtime in float32, Jacobians with central differences of the reference
-evaluator on the model converted to float64. Run it with the environment of tools/setup/ort_venv.sh.
+evaluator on the model converted to float64. Run it with the environment of tools/setup/venv.sh ort.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ try:
     from onnx import TensorProto, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 except ImportError as error:
-    print(f"skipped: {error}; make the environment with tools/setup/ort_venv.sh")
+    print(f"skipped: {error}; make the environment with tools/setup/venv.sh ort")
     sys.exit(SKIP)
 
 FLOAT = TensorProto.FLOAT
@@ -370,7 +370,7 @@ def main():
     try:
         import onnxruntime
     except ImportError as error:
-        print(f"skipped: {error}; make the environment with tools/setup/ort_venv.sh")
+        print(f"skipped: {error}; make the environment with tools/setup/venv.sh ort")
         return SKIP
     onnxruntime.set_default_logger_severity(3)
     models += [(f"random graph {i}", random_graph(rng).build()) for i in range(arguments.random)]
