@@ -18,7 +18,7 @@ from torch import nn
 
 from .budget import Budget
 from .packing import PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401  (PenaltySetup: for environments)
-from .torch import PenaltyOptions, StiffnessPenalty
+from .torch import PenaltyOptions, StiffnessPenalty, add_gradients
 from .torch.actors import input_scaling
 
 
@@ -74,12 +74,7 @@ class SilcPPO(PPO):
         return losses
 
     def _add_gradients(self) -> None:
-        for parameter, gradient in self._pairs:
-            if self.is_multi_gpu:
-                gradient = gradient.clone()
-                torch.distributed.all_reduce(gradient, op=torch.distributed.ReduceOp.SUM)
-                gradient = gradient / self.gpu_world_size
-            parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
+        add_gradients(self._pairs, self.gpu_world_size if self.is_multi_gpu else 1)
         self._pairs = []
 
     def _training_step(self) -> Dict[str, float]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .budget import Budget
 from .packing import GROUP, PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401
-from .torch import PenaltyOptions, StiffnessPenalty
+from .torch import PenaltyOptions, StiffnessPenalty, add_gradients
 
 
 def setup_of(env) -> PenaltySetup:
@@ -102,12 +102,7 @@ class SilcPPO(PPO):
         self._pairs = self.penalty.gradients(self._network(), x, contacts)
 
     def _add_gradients(self) -> None:
-        for parameter, gradient in self._pairs:
-            if self.is_multi_gpu:
-                gradient = gradient.clone()
-                torch.distributed.all_reduce(gradient, op=torch.distributed.ReduceOp.SUM)
-                gradient = gradient / self.gpu_world_size
-            parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
+        add_gradients(self._pairs, self.gpu_world_size if self.is_multi_gpu else 1)
         self._pairs = []
 
     def update(self) -> Dict[str, float]:

@@ -421,6 +421,19 @@ class PenaltyWeight:
         self.log_multiplier = min(max(self.log_multiplier, math.log(1e-4)), math.log(1e4))
 
 
+def add_gradients(pairs: List[Tuple[nn.Parameter, Tensor]], processes: int = 1) -> None:
+    """Adds what ``StiffnessPenalty.gradients`` gave to the parameters' own gradients.
+
+    processes: of torch.distributed that train together; the mean over them is added.
+    """
+    for parameter, gradient in pairs:
+        if processes > 1:
+            gradient = gradient.clone()
+            torch.distributed.all_reduce(gradient, op=torch.distributed.ReduceOp.SUM)
+            gradient = gradient / processes
+        parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
+
+
 class StiffnessPenalty(nn.Module):
     """``loss = penalty(actor, observations, contacts)``: λ times the penalty, ready to be added.
 
