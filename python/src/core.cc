@@ -383,30 +383,14 @@ class Observer {
                                       double period,
                                       double latency) {
     if (jacobians_.J_q.empty()) throw ConfigError("observe() comes first");
-    const ContactKinematics& contact = observer_.contact();
-    const Jacobian3 B_rot = contact.B.bottomRows<3>();
-    BaseChannels base;
-    if (contact.mode != ContactMode::kFlight) {
-      base.E = &contact.E;
-      base.B_rot = &B_rot;
-    }
-    std::vector<Eigen::MatrixXcd> sweep;
     for (const double f : hz) {
       if (!(f >= 0 && f < 0.5 / period)) {
         throw ConfigError("hz: " + std::to_string(f) + " is outside [0, " +
                           std::to_string(0.5 / period) + "), half the policy's rate");
       }
-      Eigen::MatrixXcd K;
-      const Servo& servo = observer_.options().servo;
-      const double omega = 2 * std::acos(-1.0) * f;
-      if (DynamicStiffness(servo, jacobians_, {period, latency}, base, omega, &K) !=
-          StiffnessStatus::kOk) {
-        const double nan = std::numeric_limits<double>::quiet_NaN();
-        K = Eigen::MatrixXcd::Constant(servo.nv(), servo.nv(), std::complex<double>(nan, nan));
-      }
-      sweep.push_back(std::move(K));
     }
-    return sweep;
+    return SweepDynamicStiffness(
+        observer_.options().servo, jacobians_, {period, latency}, observer_.contact(), hz);
   }
 
  private:

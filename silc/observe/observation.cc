@@ -107,28 +107,16 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
 }
 
 FrequencySweep MomentObserver::Sweep(const std::vector<double>& hz) const {
-  const ContactKinematics& contact = observer_.contact();
-  const Jacobian3 B_rot = contact.B.bottomRows<3>();
-  BaseChannels base;
-  if (contact.mode != ContactMode::kFlight) {
-    base.E = &contact.E;
-    base.B_rot = &B_rot;
-  }
   FrequencySweep sweep;
   sweep.time = time_;
   sweep.hz = hz;
-  const int n = robot_.num_joints();
-  for (const double f : hz) {
-    Eigen::MatrixXcd K;
-    const double omega = 2 * std::numbers::pi * f;
-    if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
-      K = Eigen::MatrixXcd::Constant(n, n, std::complex<double>(kNan, kNan));
-    }
-    for (int i = 0; i < n; ++i) {
+  sweep.K = SweepDynamicStiffness(servo_, jacobians_, timing_, observer_.contact(), hz);
+  for (std::size_t k = 0; k < hz.size(); ++k) {
+    const double omega = 2 * std::numbers::pi * hz[k];
+    for (int i = 0; i < robot_.num_joints(); ++i) {
       const double own = robot_.model()->dof_damping[robot_.dof_address()[i]];  // [N·m·s/rad]
-      K(i, i) += std::complex<double>(0, omega * own);
+      sweep.K[k](i, i) += std::complex<double>(0, omega * own);
     }
-    sweep.K.push_back(std::move(K));
   }
   return sweep;
 }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
+#include <numbers>
+#include <utility>
 
 #include "silc/base/check.h"
 #include "silc/stiffness/joint_stiffness.h"
@@ -84,6 +87,30 @@ StiffnessStatus DynamicStiffness(const Servo& servo,
   *K = -(gain.asDiagonal() * loop.solve(G));
   K->diagonal() += servo.kp + kJ * omega * servo.kd;
   return Finite(*K) ? StiffnessStatus::kOk : StiffnessStatus::kNotFinite;
+}
+
+std::vector<Eigen::MatrixXcd> SweepDynamicStiffness(const Servo& servo,
+                                                    const PolicyJacobians& jacobians,
+                                                    const LoopTiming& timing,
+                                                    const ContactKinematics& contact,
+                                                    std::span<const double> hz) {
+  const Jacobian3 B_rot = contact.B.bottomRows<3>();
+  BaseChannels base;
+  if (contact.mode != ContactMode::kFlight) {
+    base.E = &contact.E;
+    base.B_rot = &B_rot;
+  }
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Eigen::MatrixXcd> sweep;
+  for (const double f : hz) {
+    Eigen::MatrixXcd K;
+    const double omega = 2 * std::numbers::pi * f;
+    if (DynamicStiffness(servo, jacobians, timing, base, omega, &K) != StiffnessStatus::kOk) {
+      K = Eigen::MatrixXcd::Constant(servo.nv(), servo.nv(), Complex(kNan, kNan));
+    }
+    sweep.push_back(std::move(K));
+  }
+  return sweep;
 }
 
 Eigen::MatrixXd ApparentDamping(const Eigen::MatrixXcd& K, double omega) {

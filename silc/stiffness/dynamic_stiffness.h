@@ -2,7 +2,10 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <span>
+#include <vector>
 
+#include "silc/stiffness/contact_jacobian.h"
 #include "silc/stiffness/policy_jacobians.h"
 #include "silc/stiffness/status.h"
 #include "silc/stiffness/types.h"
@@ -43,6 +46,15 @@ StiffnessStatus DynamicStiffness(const Servo& servo,
                                  const BaseChannels& base,
                                  double omega,
                                  Eigen::MatrixXcd* K);
+
+/// K(jω) at each of these frequencies [Hz], the base moving as the contacts let it; in flight its
+/// channels are held. Not a number in all entries where DynamicStiffness() has no answer.
+/// Allocates.
+std::vector<Eigen::MatrixXcd> SweepDynamicStiffness(const Servo& servo,
+                                                    const PolicyJacobians& jacobians,
+                                                    const LoopTiming& timing,
+                                                    const ContactKinematics& contact,
+                                                    std::span<const double> hz);
 
 /// Entrywise reading: Im K/ω, what a shaker on one joint calls damping. [N·m·s/rad]
 Eigen::MatrixXd ApparentDamping(const Eigen::MatrixXcd& K, double omega);
