@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Boost.Beast 1.74 uses std::exchange without its header; this one comes first.
 #include <utility>
 
 #include "silc/view/client.h"

@@ -80,6 +80,13 @@ void NeedDomain(const DdsOptions& options) {
   made[options.domain] = options.network;
 }
 
+struct Topic {
+  const dds_topic_descriptor_t* type;
+  const char* name;
+};
+constexpr Topic kCommands = {&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd"};
+constexpr Topic kStates = {&unitree_hg_msg_dds__LowState__desc, "rt/lowstate"};
+
 // A participant with everything below it.
 class DdsParticipant {
  public:
@@ -93,8 +100,8 @@ class DdsParticipant {
   DdsParticipant(const DdsParticipant&) = delete;
   DdsParticipant& operator=(const DdsParticipant&) = delete;
 
-  dds_entity_t MakeTopic(const dds_topic_descriptor_t* type, const char* name) const {
-    return Made(dds_create_topic(entity_, type, name, nullptr, nullptr), name);
+  dds_entity_t MakeTopic(const Topic& topic) const {
+    return Made(dds_create_topic(entity_, topic.type, topic.name, nullptr, nullptr), topic.name);
   }
   dds_entity_t MakeWriter(dds_entity_t topic) const {
     dds_qos_t* qos = dds_create_qos();
@@ -139,89 +146,89 @@ class DdsParticipant {
   dds_entity_t entity_ = 0;
 };
 
-// Waits for a sample and takes the newest.
-template <typename Wire, typename Frame>
-bool ReceiveFrame(dds_entity_t waitset,
-                  dds_entity_t reader,
-                  std::chrono::nanoseconds wait,
-                  Frame* frame) {
-  dds_attach_t triggered = 0;
-  if (dds_waitset_wait(waitset, &triggered, 1, wait.count()) <= 0) return false;
-  Wire wire;
-  void* samples[1] = {&wire};
-  dds_sample_info_t info;
-  if (dds_take(reader, samples, &info, 1, 1) != 1 || !info.valid_data) return false;
-  std::memcpy(frame, &wire, sizeof *frame);
-  ClearPadding(frame);
-  return true;
-}
+// One side of the robot's two topics: what it reads and what it writes.
+template <typename WireIn, typename WireOut>
+class DdsSide {
+ public:
+  DdsSide(const DdsOptions& options, const Topic& in, const Topic& out) : participant_(options) {
+    reader_ = participant_.MakeReader(participant_.MakeTopic(in));
+    waitset_ = participant_.MakeWaitset(reader_);
+    written_ = participant_.MakeTopic(out);
+    writer_ = participant_.MakeWriter(written_);
+  }
+
+  /// Waits for a sample and takes the newest.
+  template <typename Frame>
+  bool Receive(Frame* frame, std::chrono::nanoseconds wait) {
+    dds_attach_t triggered = 0;
+    if (dds_waitset_wait(waitset_, &triggered, 1, wait.count()) <= 0) return false;
+    WireIn wire;
+    void* samples[1] = {&wire};
+    dds_sample_info_t info;
+    if (dds_take(reader_, samples, &info, 1, 1) != 1 || !info.valid_data) return false;
+    std::memcpy(frame, &wire, sizeof *frame);
+    ClearPadding(frame);
+    return true;
+  }
+
+  template <typename Frame>
+  bool Send(const Frame& frame) {
+    WireOut wire;
+    std::memcpy(&wire, &frame, sizeof wire);
+    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
+  }
+
+  const DdsParticipant& participant() const { return participant_; }
+  dds_entity_t reader() const { return reader_; }
+  dds_entity_t writer() const { return writer_; }
+  dds_entity_t written() const { return written_; }  ///< the topic
+
+ private:
+  DdsParticipant participant_;
+  dds_entity_t reader_ = 0, waitset_ = 0, written_ = 0, writer_ = 0;
+};
 
 class DdsLink : public RobotLink {
  public:
-  explicit DdsLink(const DdsOptions& options) : participant_(options) {
-    const dds_entity_t commands =
-        participant_.MakeTopic(&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd");
-    const dds_entity_t states =
-        participant_.MakeTopic(&unitree_hg_msg_dds__LowState__desc, "rt/lowstate");
-    reader_ = participant_.MakeReader(states);
-    waitset_ = participant_.MakeWaitset(reader_);
-    writer_ = participant_.MakeWriter(commands);
-    others_ = participant_.MakeReader(commands);
+  explicit DdsLink(const DdsOptions& options) : side_(options, kStates, kCommands) {
+    others_ = side_.participant().MakeReader(side_.written());
   }
 
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
-    return ReceiveFrame<WireState>(waitset_, reader_, wait, state);
+    return side_.Receive(state, wait);
   }
 
-  bool SendCommand(const LowCommand& command) override {
-    WireCommand wire;
-    std::memcpy(&wire, &command, sizeof wire);
-    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
-  }
+  bool SendCommand(const LowCommand& command) override { return side_.Send(command); }
 
   LinkHealth Health() override {
     dds_subscription_matched_status_t heard{};
     dds_publication_matched_status_t hearing{};
     LinkHealth health;
-    dds_get_subscription_matched_status(reader_, &heard);
-    dds_get_publication_matched_status(writer_, &hearing);
+    dds_get_subscription_matched_status(side_.reader(), &heard);
+    dds_get_publication_matched_status(side_.writer(), &hearing);
     // the reader that counts others matches our own writer, too
     health.robot_present = heard.current_count > 0 && hearing.current_count > 1;
-    health.foreign_writers = participant_.ForeignWriters(others_);
-    // nobody reads them: the newest is enough to keep
+    health.foreign_writers = side_.participant().ForeignWriters(others_);
     return health;
   }
 
  private:
-  DdsParticipant participant_;
-  dds_entity_t reader_ = 0, waitset_ = 0, writer_ = 0, others_ = 0;
+  DdsSide<WireState, WireCommand> side_;
+  dds_entity_t others_ = 0;  // of commands, ours too; what it reads nobody takes
 };
 
 class DdsPort : public RobotPort {
  public:
-  explicit DdsPort(const DdsOptions& options) : participant_(options) {
-    const dds_entity_t commands =
-        participant_.MakeTopic(&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd");
-    const dds_entity_t states =
-        participant_.MakeTopic(&unitree_hg_msg_dds__LowState__desc, "rt/lowstate");
-    reader_ = participant_.MakeReader(commands);
-    waitset_ = participant_.MakeWaitset(reader_);
-    writer_ = participant_.MakeWriter(states);
-  }
+  explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {}
 
   bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {
-    return ReceiveFrame<WireCommand>(waitset_, reader_, wait, command);
+    return side_.Receive(command, wait);
   }
 
-  bool SendState(const LowState& state) override {
-    WireState wire;
-    std::memcpy(&wire, &state, sizeof wire);
-    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
-  }
+  bool SendState(const LowState& state) override { return side_.Send(state); }
 
  private:
-  DdsParticipant participant_;
-  dds_entity_t reader_ = 0, waitset_ = 0, writer_ = 0;
+  DdsSide<WireCommand, WireState> side_;
 };
 
 }  // namespace
