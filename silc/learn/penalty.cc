@@ -301,7 +301,7 @@ struct FeedbackAt {
 
 // What (S3) leaves of a batch.
 struct QuasiStaticBatch {
-  std::vector<FeedbackAt> points;  // beside z = 1
+  std::vector<FeedbackAt> points;  // z = 1 first; none where the policy sees neither
   Tensor loop;                     // (B, nu, nu) I − S_a − S_τ Kp α
   Tensor inverse;                  // its inverse N₀; not finite where there is none
   Tensor X;                        // (B, nu, nv) N₀ (S_q + S_g E − S_τ Kp)
@@ -341,13 +341,22 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
   // (S3)
   Tensor drive = next_block(channels.q);
   result.loop = IdentityLike(drive).expand_as(drive);
-  if (result.sees_action) result.loop = result.loop - next_block(channels.a);
+  FeedbackAt slow;  // z = 1, where trained policies have their slowest modes
+  if (result.sees_action) {
+    slow.a = column;
+    result.loop = result.loop - next_block(channels.a);
+  }
   if (result.sees_torque) {
+    slow.tau = column;
     const Tensor S_tau = next_block(channels.tau);
     result.loop = result.loop - S_tau * (kp * alpha);
     drive = drive - S_tau * kp;
   }
   if (result.sees_gravity) drive = drive + at::matmul(next_block(channels.g), input.gravity);
+  if (result.sees_action || result.sees_torque) {
+    slow.real = IdentityLike(drive) - result.loop;  // S_a + S_τ Kp α
+    result.points.push_back(slow);
+  }
   for (const LoopPoint& point : channels.loop) {
     FeedbackAt at;
     const auto add = [&](const Tensor& part, bool torque, Tensor* sum, std::int64_t* first) {
@@ -376,7 +385,7 @@ void HoldFeedback(const FeedbackAt& at,
                   const QuasiStaticBatch& settled,
                   const Tensor& gain,  // (nu) Kp α
                   const Tensor& limit,
-                  double weight,
+                  const PenaltyConfig& config,
                   Tensor* direction,
                   Tensor* pull,
                   PenaltyResult* result) {
@@ -387,11 +396,15 @@ void HoldFeedback(const FeedbackAt& at,
   }
   const Tensor zero = at::zeros({}, A.options());
   A = at::where(BroadcastOverMatrix(at::isfinite(A).all(2).all(1)), A, zero);
-  const Singular s = LargestSingular(A);
+  // a complex point's matrix has twice as many rows as joints, more than SingularOf() takes on a
+  // GPU
+  const bool largest = config.spectral == "power" || at.imag.defined();
+  const Singular s = largest ? LargestSingular(A) : SingularOf(A);
   const Tensor norm = s.sigma.select(1, 0);
+  const double weight = config.action_loop_weight;
   const Tensor over = (norm - limit).clamp_min(0);
   result->value = result->value + weight * over.square().mean();
-  result->loop_norm = at::maximum(result->loop_norm, norm);
+  result->loop_norm = result->loop_norm.defined() ? at::maximum(result->loop_norm, norm) : norm;
   const Tensor slope = (2 * weight * over).view({-1, 1, 1});
   const auto tangent = [&](const Tensor& u, const Tensor& along, const Tensor& across) {
     Tensor moved = at::zeros({u.size(0), 1, settled.columns.size(1)}, u.options());
@@ -456,44 +469,20 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
   if (settled.sees_torque) along.push_back(-at::matmul(r, Transposed(K)));
   if (settled.sees_gravity) along.push_back(at::matmul(r, Transposed(input.gravity)));
   // the columns of other points of the circle are the loop's alone
-  const auto with_rest = [&](std::vector<Tensor> parts) {
-    const Tensor joined = at::cat(parts, 2);
-    const std::int64_t rest = settled.columns.size(1) - joined.size(2);
-    if (rest == 0) return joined;
-    return at::cat({joined, at::zeros({joined.size(0), joined.size(1), rest}, joined.options())},
-                   2);
-  };
-  Tensor direction = with_rest(along), pull = p;
+  Tensor direction = at::cat(along, 2), pull = p;
+  const std::int64_t rest = settled.columns.size(1) - direction.size(2);
+  if (rest > 0) {
+    const auto others = {direction.size(0), direction.size(1), rest};
+    direction = at::cat({direction, at::zeros(others, direction.options())}, 2);
+  }
   result.value = MeanOf(d.value, result.ok);
   result.sigma = d.sigma;
 
-  // the action loop, also of samples left out: it is what brings them back. Slow modes, those near
-  // z = 1 on which a trained policy's loop comes to be unstable, are those of the sum over frames,
-  // torque included: S_a alone may be small and the loop unstable through the torque it makes.
-  if (settled.sees_action || settled.sees_torque) {
-    const Tensor feedback = eye - settled.loop;  // S_a + S_τ Kp α
-    const Tensor sane =
-        at::where(BroadcastOverMatrix(at::isfinite(feedback).all(2).all(1)), feedback, zero);
-    const Singular s = config.spectral == "power" ? LargestSingular(sane) : SingularOf(sane);
-    result.loop_norm = s.sigma.select(1, 0);
-    // a bound that is still being tightened leaves the loop as much room
-    const Tensor limit = config.action_loop_limit + 0.5 * bound.clamp_min(1).log();
-    const Tensor over = (result.loop_norm - limit).clamp_min(0);
-    const Tensor p_a =
-        (2 * config.action_loop_weight * over).view({-1, 1, 1}) * s.u.narrow(1, 0, 1);
-    const Tensor v = s.v.narrow(1, 0, 1);
-    std::vector<Tensor> around = {at::zeros_like(v)};  // joints at rest
-    if (settled.sees_action) around.push_back(v);
-    if (settled.sees_torque) around.push_back(v * (kp * alpha));
-    if (settled.sees_gravity) around.push_back(at::zeros({v.size(0), 1, 3}, v.options()));
-    // one tangent more beside those of the stiffness: one chain through the network serves both
-    direction = at::cat({direction, with_rest(around)}, 1);
-    pull = at::cat({pull, p_a}, 1);
-    result.value = result.value + config.action_loop_weight * over.square().mean();
-    for (const FeedbackAt& at : settled.points) {
-      HoldFeedback(
-          at, settled, kp * alpha, limit, config.action_loop_weight, &direction, &pull, &result);
-    }
+  // the action loop, also of samples left out: it is what brings them back. A bound that is still
+  // being tightened leaves the loop as much room.
+  const Tensor limit = config.action_loop_limit + 0.5 * bound.clamp_min(1).log();
+  for (const FeedbackAt& at : settled.points) {
+    HoldFeedback(at, settled, kp * alpha, limit, config, &direction, &pull, &result);
   }
   result.surrogate = MeanAlongTangent(input, pull, {{settled.columns, direction}});
   return result;
