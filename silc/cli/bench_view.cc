@@ -45,6 +45,7 @@ void AddBenchView(CLI::App* bench) {
   verb->add_option("--soak", args->soak, "frames as fast as a page takes them [s]")
       ->check(NumberIn(0, 86400))
       ->capture_default_str();
+  verb->add_option("--browser", args->browser, "a Chromium, as in chromium: state to pixel, too");
   verb->callback([args] { RunBenchView(*args); });
 }
 

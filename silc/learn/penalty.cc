@@ -162,7 +162,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
     }
     const auto column = [&](const std::vector<double>& k) {
       // entry by entry: a copy from the host would wait for the device
-      const Tensor all = at::empty({1, m, 1}, options);
+      Tensor all = at::empty({1, m, 1}, options);
       for (std::int64_t i = 0; i < m; ++i) all.select(1, i).fill_(k[i]);
       return all;
     };
@@ -333,7 +333,7 @@ QuasiStaticBatch SolveQuasiStaticBatch(const PenaltyInput& input) {
   const Tensor blocks = ActionJacobian(input.actors, slopes, result.columns);
   std::int64_t column = 0;
   const auto next_block = [&](const Tensor& of) {
-    const Tensor block = blocks.narrow(2, column, of.size(1));
+    Tensor block = blocks.narrow(2, column, of.size(1));
     column += of.size(1);
     return block;
   };

@@ -414,6 +414,21 @@ def check_token(browser, test):
         open_page(browser, url).context.close()
 
 
+def check_origin(browser, server, test):
+    """A page of another server on this machine, which the browser itself would let through, is refused."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("http://127.0.0.1:48123/*", lambda route: route.fulfill(body="<p>elsewhere</p>", content_type="text/html"))
+    page.goto("http://127.0.0.1:48123/")
+    ends = page.evaluate("""(address) => new Promise((done) => {
+        const socket = new WebSocket(address);
+        socket.onopen = () => done('open');
+        socket.onerror = () => done('refused');
+    })""", server.url.replace("http", "ws").rstrip("/") + "/ws")
+    assert ends == "refused", ends
+    context.close()
+
+
 def check_pictures(browser, server, test):
     """Phone, desktop and 4K, light and dark: nothing sticks out, and the pictures are there to be looked at."""
     for name, width, height, scheme, ratio in (("desktop", 1280, 800, "light", 1), ("dark", 1280, 800, "dark", 1),
@@ -448,7 +463,7 @@ def main():
     failed = 0
     # the recorder first: there is little yet that `silc observe --states` would have to look at
     shared = [check_recorder, check_loads_and_shows, check_drag_agrees_with_shake, check_two_browsers,
-              check_nonsense_from_a_page, check_pictures, check_changes]
+              check_nonsense_from_a_page, check_origin, check_pictures, check_changes]
     alone = [check_reconnects, check_token, check_export_plays_offline, check_run_changes_over]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])

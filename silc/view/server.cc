@@ -549,6 +549,7 @@ ServerStats ViewServer::Stats() {
   if (hub.latency_count > 0) {
     stats.latency_mean = hub.latency_sum / static_cast<double>(hub.latency_count);
   }
+  stats.acknowledged = hub.latency_count;
   hub.latency_sum = 0;
   hub.latency_count = 0;
   hub.stats.latency_max = 0;

@@ -29,8 +29,9 @@ struct ServerStats {
   int pages = 0;
   std::uint64_t frames_sent = 0, bytes_sent = 0, refused = 0;
   /// [s] from a state to the page's acknowledgement of its frame, over all pages: mean and largest
-  /// since the last call.
+  /// of `acknowledged` frames, since the last call.
   double latency_mean = 0, latency_max = 0;
+  std::uint64_t acknowledged = 0;
   double cpu_time = 0;  // [s] of the server's thread since it began
 };
 

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/view/view_bench.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <malloc.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -85,6 +93,72 @@ nlohmann::json Soak(LiveSimulation* simulation, double seconds) {
           {"heap_growth_24_h_mb", growth / static_cast<double>(frames) * 50 * 86400 / 1e6}};
 }
 
+// A headless browser on the viewer's page, in a folder of its own; it ends with this object.
+class Browser {
+ public:
+  Browser(const std::string& program, int port)
+      : folder_(std::filesystem::temp_directory_path() /
+                ("silc_bench_" + std::to_string(getpid()))) {
+    std::vector<std::string> words = {program,
+                                      "--headless",
+                                      "--no-sandbox",
+                                      "--no-first-run",
+                                      "--window-size=1280,800",
+                                      "--user-data-dir=" + folder_.string(),
+                                      "http://127.0.0.1:" + std::to_string(port)};
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t quiet;
+    posix_spawn_file_actions_init(&quiet);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+      posix_spawn_file_actions_addopen(&quiet, stream, "/dev/null", O_WRONLY, 0);
+    }
+    posix_spawnattr_t group;  // of its own, so that its children end with it
+    posix_spawnattr_init(&group);
+    posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
+    const int error =
+        posix_spawnp(&process_, program.c_str(), &quiet, &group, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&quiet);
+    posix_spawnattr_destroy(&group);
+    if (error != 0) {
+      throw RunError(fmt::format("silc bench view: {}: {}", program, std::strerror(error)));
+    }
+  }
+  ~Browser() {
+    kill(-process_, SIGTERM);
+    waitpid(process_, nullptr, 0);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Browser(const Browser&) = delete;
+  Browser& operator=(const Browser&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+  pid_t process_ = -1;
+};
+
+// What a browser makes of it: from a state to the picture that shows it, pictures a second.
+nlohmann::json WatchInBrowser(const ViewBenchOptions& options, ViewServer* server) {
+  const Browser browser(options.browser, server->port());
+  const BenchClock::time_point asked = BenchClock::now();
+  while (server->Stats().pages == 0) {
+    if (SecondsSince(asked) > 60) {
+      throw RunError("silc bench view: " + options.browser + " opened no page within 60 s");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(5));  // the first pictures compile shaders
+  server->Stats();
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
+  const ServerStats seen = server->Stats();
+  return {{"state_to_pixel_mean_ms", 1e3 * seen.latency_mean},
+          {"state_to_pixel_max_ms", 1e3 * seen.latency_max},
+          {"pictures_per_s", static_cast<double>(seen.acknowledged) / options.seconds}};
+}
+
 }  // namespace
 
 std::string BenchView(const ViewBenchOptions& options) {
@@ -127,6 +201,7 @@ std::string BenchView(const ViewBenchOptions& options) {
   result["server_core_share"] = (end.cpu_time - start.cpu_time) / elapsed;
   for (std::jthread& page : pages) page.request_stop();
   pages.clear();
+  if (!options.browser.empty()) result["browser"] = WatchInBrowser(options, &server);
   runner.request_stop();
   runner.join();
   return result.dump();

@@ -25,6 +25,7 @@ class Viewer {
     this.recorder = new Recorder();
     this.newest = null;   // {buffer, frame} that was received last
     this.drawn = null;    // the frame on the screen
+    this.onScreen = null; // number of the frame that the last tick drew, not acknowledged yet
     this.built = false;
     const view = {
       robots: this.robots, orbit: this.orbit, recorder: this.recorder, frame: () => this.drawn,
@@ -105,9 +106,10 @@ class Viewer {
       this.connection.acknowledge(frame.sequence);
       return;
     }
-    // what is overtaken is not drawn, but the curves and the recorder have it
-    if (this.newest && !this.newest.acknowledged) this.connection.acknowledge(this.newest.frame.sequence);
-    this.newest = { buffer, frame, acknowledged: false };
+    // what is overtaken is not drawn, but the curves and the recorder have it; its successor's acknowledgement counts for
+    // both. A page that is not seen draws nothing, and records all the same.
+    if (document.hidden) this.connection.acknowledge(frame.sequence);
+    this.newest = { buffer, frame, acknowledged: document.hidden };
     this.recorder.add(frame.time, buffer);
     this.curves.add(frame);
   }
@@ -129,13 +131,16 @@ class Viewer {
 
   tick(now) {
     requestAnimationFrame((next) => this.tick(next));
+    // what the last tick drew is on the screen by now: the server reads state to pixel from this
+    if (this.onScreen !== null && this.connection) this.connection.acknowledge(this.onScreen);
+    this.onScreen = null;
     this.robots.resize();
     this.recorder.tick(now);
     const frame = this.recorder.live ? this.newest && this.newest.frame : this.recorder.shown;
     if (frame && this.built && frame.bodies === this.robots.description.bodies.length) this.draw(frame, now);
     if (this.newest && !this.newest.acknowledged && this.connection) {
       this.newest.acknowledged = true;
-      this.connection.acknowledge(this.newest.frame.sequence);
+      this.onScreen = this.newest.frame.sequence;
     }
   }
 
