@@ -85,9 +85,16 @@ function(silc_test_module name)
 endfunction()
 
 # silc_fuzz(NAME_fuzz libraries...): NAME_fuzz.cc in this folder, a libFuzzer target that `./dev fuzz`
-# finds in build/fuzz/fuzz; its seeds are the files in fuzz_corpus/ beside it.
+# finds in build/fuzz/fuzz; its seeds are the files in fuzz_corpus/ beside it. Elsewhere the same source becomes a test
+# that reads those seeds, so that a fuzzer cannot rot.
 function(silc_fuzz name)
   if(NOT SILC_WITH_FUZZ)
+    if(SILC_WITH_TESTS)
+      add_executable(${name} ${name}.cc ${PROJECT_SOURCE_DIR}/silc/base/fuzz_seeds_main.cc)
+      target_link_libraries(${name} PRIVATE ${ARGN} silc_flags)
+      file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/silc ${CMAKE_CURRENT_SOURCE_DIR})
+      add_test(NAME ${folder}/${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_corpus)
+    endif()
     return()
   endif()
   add_executable(${name} ${name}.cc)

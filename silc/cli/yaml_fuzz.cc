@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Try([&] { silc::ParseRobotSpec(text, "fuzz.yaml"); });
   Try([&] { silc::ParseLayout(silc::YamlNode::Parse(text, "fuzz.yaml")); });
   Try([&] { silc::ParseBudget(text, "fuzz.yaml"); });
-  Try([&] { silc::ParseTaskConfig(text, "fuzz.yaml"); });
+  Try([&] { silc::ParseTaskFile(text, "fuzz.yaml"); });
   if (text.starts_with("<")) {
     static const std::string kFile =
         (std::filesystem::temp_directory_path() / "silc_yaml_fuzz.xml").string();

@@ -144,7 +144,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Choice("penalty.spectral", &p->spectral, {"eigen", "power"});
   f.Number("penalty.action_loop_limit", &p->action_loop_limit, 0.01, 100);
   f.Number("penalty.action_loop_weight", &p->action_loop_weight, 0, 1e6);
-  f.Count("penalty.action_loop_points", &p->action_loop_points, 1, 64);
+  f.Count("penalty.action_loop_points", &p->action_loop_points, 0, 64);
   f.Number("penalty.loop_gain_limit", &p->loop_gain_limit, 1, 1e9);
   f.Number("penalty.lipschitz", &p->lipschitz, 1e-3, 1e6);
   f.Number("penalty.spectral_gain", &p->spectral_gain, 1e-3, 1e3);

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "silc/base/check.h"
+#include "silc/base/rng.h"
 
 namespace silc {
 namespace {
@@ -41,7 +42,17 @@ Tensor DenseColumns(std::span<const ColumnEntry> entries,
   return dense.to(options);
 }
 
-std::vector<LoopPoint> MakeLoopPoints(int points,
+std::vector<double> DrawLoopAngles(int points, std::uint64_t seed, int iteration) {
+  constexpr std::uint32_t kStream = 0x6c6f6f70;  // of these draws alone
+  Rng rng(seed, kStream, static_cast<std::uint32_t>(iteration));
+  std::vector<double> angles;
+  for (int i = 0; i < points; ++i) {
+    angles.push_back(std::numbers::pi * (i + rng.Uniform()) / points);
+  }
+  return angles;
+}
+
+std::vector<LoopPoint> MakeLoopPoints(std::span<const double> angles,
                                       std::span<const ColumnEntry> a,
                                       std::span<const ColumnEntry> tau,
                                       std::span<const int> age,
@@ -50,8 +61,7 @@ std::vector<LoopPoint> MakeLoopPoints(int points,
                                       const at::TensorOptions& options) {
   std::vector<LoopPoint> result;
   if (a.empty() && tau.empty()) return result;
-  for (int i = 1; 2 * i <= points; ++i) {
-    const double angle = 2 * std::numbers::pi * i / points;
+  for (const double angle : angles) {
     const auto part = [&](std::span<const ColumnEntry> entries, bool imaginary) {
       std::vector<ColumnEntry> turned;
       for (const ColumnEntry& e : entries) {
@@ -61,12 +71,7 @@ std::vector<LoopPoint> MakeLoopPoints(int points,
       }
       return DenseColumns(turned, obs_dim, columns, options);
     };
-    LoopPoint point = {.a = part(a, false), .tau = part(tau, false)};
-    if (2 * i < points) {
-      point.a_imag = part(a, true);
-      point.tau_imag = part(tau, true);
-    }
-    result.push_back(point);
+    result.push_back({part(a, false), part(a, true), part(tau, false), part(tau, true)});
   }
   return result;
 }

@@ -10,16 +10,17 @@
 
 namespace silc {
 
+/// A point z = e^{iθ} of the unit circle beside z = 1: how the observation moves with actions that
+/// went up and down as z^t. What is seen k steps late has z^{−k}; real and imaginary parts apart,
+/// undefined where nothing is seen.
+struct LoopPoint {
+  Tensor a, a_imag;      // (obs, nu)
+  Tensor tau, tau_imag;  // (obs, nv)
+};
+
 /// How an observation moves with physical quantities, as dense matrices (obs_dim, columns) with all
 /// scales inside. A sum over frames is one set of columns with an entry in every frame: S_q costs
 /// what J_q⁰ costs. Undefined where the policy does not see the quantity.
-/// A point z = e^{iθ} of the unit circle beside z = 1: how the observation moves with actions that
-/// went up and down as z^t. What is τ old by k steps has z^{−k}; real and imaginary parts apart.
-struct LoopPoint {
-  Tensor a, tau;            // (obs, nu), (obs, nv): real part; undefined where nothing is seen
-  Tensor a_imag, tau_imag;  // undefined at z = −1, too
-};
-
 struct Channels {
   Tensor q0;   // (obs, nv)  newest frame of q
   Tensor q;    // (obs, nv)  every frame of q
@@ -29,10 +30,13 @@ struct Channels {
   std::vector<LoopPoint> loop;
 };
 
-/// The points of the upper half of the circle when `points` of them, z = 1 among these, stand on it
-/// at equal distances: none for 1, −1 for 2, −1 and i for 4.
+/// Angles of points on the upper half of the unit circle, one in each of `points` equal parts, as a
+/// function of seed and iteration.                                                        (P16)
+std::vector<double> DrawLoopAngles(int points, std::uint64_t seed, int iteration);
+
+/// The points z = e^{iθ} at these angles; none where neither actions nor torque are seen.
 /// @param age  of each number of the observation; empty: 0. An action is seen a step after it was.
-std::vector<LoopPoint> MakeLoopPoints(int points,
+std::vector<LoopPoint> MakeLoopPoints(std::span<const double> angles,
                                       std::span<const ColumnEntry> a,
                                       std::span<const ColumnEntry> tau,
                                       std::span<const int> age,

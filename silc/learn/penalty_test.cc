@@ -9,6 +9,7 @@
 #include <complex>
 #include <functional>
 #include <numbers>
+#include <set>
 
 #include "silc/base/check.h"
 #include "silc/learn/ppo.h"
@@ -53,7 +54,7 @@ struct World {
   PenaltyConfig config;
 
   explicit World(NullWeight weight = NullWeight::kIdentity,
-                 std::vector<int> hidden = {10, 9},
+                 const std::vector<int>& hidden = {10, 9},
                  const Eigen::Vector3d& hand_stiffness = {200, 250, 300}) {
     HoldToOneThread();  // matrices of 20 × 20: BLAS threads would only get into each other's way
     at::manual_seed(11);
@@ -131,11 +132,11 @@ struct World {
     spec.hand_floor = hand_floor;
     input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
   }
-  void SetLoopPoints(int points) {
+  void SetLoopPoints(const std::vector<double>& angles) {
     std::vector<int> age(kObs);
     for (int i = 0; i < kObs; ++i) age[i] = kFrames - 1 - i / kFrame;
     input.channels.loop =
-        MakeLoopPoints(points, seen_actions, seen_torque, age, kObs, kJoints, at::kDouble);
+        MakeLoopPoints(angles, seen_actions, seen_torque, age, kObs, kJoints, at::kDouble);
   }
   // the forward pass again, with the weights as they are now
   const PenaltyInput& Run() {
@@ -596,8 +597,10 @@ TEST(PenaltyValue, TheActionLoopIsHeldAtEveryPointOfTheCircle) {
   World world;
   world.config.action_loop_limit = 0.05;
   world.config.action_loop_weight = 1;
-  for (const int points : {1, 2, 4, 8}) {
-    world.SetLoopPoints(points);
+  for (const int points : {0, 1, 2, 5}) {
+    std::vector<double> angles = DrawLoopAngles(points, 3, 7);
+    world.SetLoopPoints(angles);
+    angles.push_back(0);  // z = 1 is always held
     const PenaltyResult with = StaticPenalty(world.Run(), world.config);
     world.config.action_loop_weight = 0;
     const double without = StaticPenalty(world.Run(), world.config).value.item<double>();
@@ -605,8 +608,8 @@ TEST(PenaltyValue, TheActionLoopIsHeldAtEveryPointOfTheCircle) {
     double expected = 0;
     for (int i = 0; i < kBatch; ++i) {
       double largest = 0;
-      for (int k = 0; 2 * k <= points; ++k) {
-        const std::complex<double> z = std::polar(1.0, 2 * std::numbers::pi * k / points);
+      for (const double angle : angles) {
+        const std::complex<double> z = std::polar(1.0, angle);
         Eigen::MatrixXcd A = Eigen::MatrixXcd::Zero(kJoints, kJoints);
         for (int frame = 0; frame < kFrames; ++frame) {
           const Eigen::VectorXd felt = world.servo.kp.cwiseProduct(world.servo.alpha);
@@ -623,6 +626,26 @@ TEST(PenaltyValue, TheActionLoopIsHeldAtEveryPointOfTheCircle) {
     }
     EXPECT_NEAR(with.value.item<double>() - without, expected, 1e-5 * expected) << points;
   }
+}
+
+TEST(LoopAngles, StandInEachPartOfTheHalfCircleAndChangeWithTheIteration) {
+  std::vector<double> mean(3, 0.0);
+  std::set<double> seen;
+  for (int iteration = 0; iteration < 1000; ++iteration) {
+    const std::vector<double> angles = DrawLoopAngles(3, 5, iteration);
+    ASSERT_EQ(angles.size(), 3);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_GE(angles[i], std::numbers::pi * i / 3);
+      EXPECT_LE(angles[i], std::numbers::pi * (i + 1) / 3);
+      mean[i] += angles[i] / 1000;
+      seen.insert(angles[i]);
+    }
+    EXPECT_EQ(angles, DrawLoopAngles(3, 5, iteration));
+  }
+  EXPECT_GT(seen.size(), 2990);
+  // uniform over a part of width π/3: the mean of 1,000 has a deviation of π/3/√12000
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(mean[i], std::numbers::pi * (i + 0.5) / 3, 0.05);
+  EXPECT_NE(DrawLoopAngles(3, 5, 0), DrawLoopAngles(3, 6, 0));
 }
 
 // ---- gradients ----
@@ -656,8 +679,8 @@ TEST(PenaltyGradient, SilcWithItsActionLoopAroundTheCircle) {
   World world;
   world.config.action_loop_limit = 0.05;
   world.config.action_loop_weight = 1000;
-  for (const int points : {2, 8}) {
-    world.SetLoopPoints(points);
+  for (const int points : {1, 4}) {
+    world.SetLoopPoints(DrawLoopAngles(points, 3, 7));
     CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
   }
 }

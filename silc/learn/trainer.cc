@@ -176,21 +176,41 @@ void Trainer::Impl::MakeChannels() {
   const auto dense = [&](const std::vector<ColumnEntry>& entries, int columns) {
     return DenseColumns(entries, obs_width, columns, options);
   };
-  const std::vector<ColumnEntry> no_torque;
   channels = {.q0 = dense(s.q0, n), .q = dense(s.q, n), .a = dense(s.a, n)};
   if (s.budget.torque == Channel::kFollowed) channels.tau = dense(s.tau, n);
   if (s.budget.gravity == Channel::kFollowed) channels.g = dense(s.g, 3);
-  channels.loop = MakeLoopPoints(config.penalty.action_loop_points,
-                                 s.a,
-                                 s.budget.torque == Channel::kFollowed ? s.tau : no_torque,
-                                 s.age,
-                                 obs_width,
-                                 n,
-                                 options);
   const auto vector = [&](const JointVector& v) {
     return at::tensor(std::vector<double>(v.data(), v.data() + v.size()), at::kDouble).to(options);
   };
   servo = {vector(s.servo.kp), vector(s.servo.alpha)};
+}
+
+void Trainer::Impl::DrawLoopPoints() {
+  const StiffnessSpec& s = spec.stiffness_spec;
+  const std::vector<ColumnEntry> no_torque;
+  const std::vector<LoopPoint> drawn =
+      MakeLoopPoints(DrawLoopAngles(config.penalty.action_loop_points, config.seed, iteration),
+                     s.a,
+                     s.budget.torque == Channel::kFollowed ? s.tau : no_torque,
+                     s.age,
+                     obs_width,
+                     s.servo.nv(),
+                     options);
+  channels.loop.resize(drawn.size());
+  // into the same memory, which recorded work reads
+  const auto put = [](const Tensor& from, Tensor* to) {
+    if (to->defined()) {
+      to->copy_(from);
+    } else {
+      *to = from;
+    }
+  };
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    for (Tensor LoopPoint::*part :
+         {&LoopPoint::a, &LoopPoint::a_imag, &LoopPoint::tau, &LoopPoint::tau_imag}) {
+      if ((drawn[i].*part).defined()) put(drawn[i].*part, &(channels.loop[i].*part));
+    }
+  }
 }
 
 Layers Trainer::Impl::LayersOf(const Agent& agent) const {
@@ -269,6 +289,7 @@ IterationReport Trainer::Iterate() {
     impl.times.rollout = Since(start);
   }
   const auto updating = Clock::now();
+  if (impl.method == Method::kSilc) impl.DrawLoopPoints();
   const Impl::UpdateResult update = impl.half ? impl.UpdateHalf() : impl.Update();
   // after the update: within an iteration acting and learning see the same network
   if (impl.config.scale_inputs) impl.AddInputs();

@@ -90,6 +90,8 @@ struct Trainer::Impl {
   void MakeAgents();
   void MakeBuffers();
   void MakeChannels();
+  /// Other points of the circle for every iteration, (P16).
+  void DrawLoopPoints();
   // weights as the forward pass uses them
   Layers LayersOf(const Agent& agent) const;
   Layers CriticOf(const Agent& agent) const;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "silc/base/error.h"
@@ -29,7 +31,7 @@ Input Word(InputType type, std::uint32_t robot = 0, std::uint32_t index = 0) {
 
 StateFrame StepFor(LiveSimulation* simulation, double seconds) {
   StateFrame frame;
-  const int steps = static_cast<int>(seconds / simulation->period() + 0.5);
+  const int steps = static_cast<int>(std::lround(seconds / simulation->period()));
   for (int i = 0; i < steps; ++i) frame = simulation->Step();
   return frame;
 }
