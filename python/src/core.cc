@@ -500,7 +500,7 @@ NB_MODULE(_core, m) {
 
   m.def(
       "read_budget",
-      [](const std::string& mode) { return BudgetDict(ReadBudget(mode).spec); },
+      [](const std::string& mode) { return BudgetDict(ReadPlainBudget(mode).spec); },
       "mode"_a,
       "A budget as --mode takes it, under the names of silc.Budget");
   m.def(

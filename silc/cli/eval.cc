@@ -26,7 +26,8 @@ namespace {
 
 struct EvalArguments {
   std::vector<std::string> policies, layouts;
-  std::optional<std::string> mode;  // none: the budget inside the policies
+  std::optional<std::string> mode;    // none: the budget inside the policies
+  std::optional<std::string> budget;  // told to commanded policies
   std::string json, plot;
   std::uint64_t seed = 1;
   ExperimentOptions options;
@@ -86,14 +87,24 @@ std::string LinePerPolicy(const Experiment& experiment,
 
 // The budget of a comparison is one for all: what the user said, else the one inside the policies,
 // else the default. Two that were trained under different ones need the user's word.
-UserBudget ChooseForAll(const EvalArguments& args, const std::vector<TrainingNotes>& notes) {
-  if (args.mode) return ReadBudget(*args.mode);
+UserBudget ChooseForAll(const EvalArguments& args,
+                        const std::vector<TrainingNotes>& notes,
+                        std::vector<Policy>* policies) {
+  const bool any_commanded = std::any_of(
+      policies->begin(), policies->end(), [](const Policy& p) { return p.sees_budget(); });
+  if (args.budget && !any_commanded) BudgetOfPolicy(notes[0], args.policies[0], args.budget);
   std::optional<UserBudget> chosen;
   std::size_t from = 0;
   for (std::size_t k = 0; k < notes.size(); ++k) {
     if (notes[k].mode.empty() && notes[k].budget.empty())
       continue;  // judged as what it stands beside
-    const UserBudget own = ChooseBudget(args.mode, notes[k], args.policies[k]);
+    Policy* const policy = &(*policies)[k];
+    // so is a policy that is told nothing, beside one that is told --budget
+    if (!policy->sees_budget() && (args.mode || args.budget)) continue;
+    const auto [own, told] =
+        ChooseBudget(args.mode, args.budget, notes[k], args.policies[k], policy);
+    if (!told.empty()) fmt::print("{}\n", Printable(told));
+    if (args.mode) continue;
     if (!chosen) {
       chosen = own;
       from = k;
@@ -114,6 +125,7 @@ UserBudget ChooseForAll(const EvalArguments& args, const std::vector<TrainingNot
         words(own),
         chosen->name));
   }
+  if (args.mode) return ReadPlainBudget(*args.mode);
   return chosen ? *chosen : ReadBudget(kDefaultMode);
 }
 
@@ -151,7 +163,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.policies.size()));
   }
   CheckSeeds(options.seeds);
-  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;
   std::vector<TrainingNotes> notes(args.policies.size());
@@ -161,7 +173,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                                           : args.layouts[k];
     policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
   }
-  options.budget = ChooseForAll(args, notes);
+  options.budget = ChooseForAll(args, notes, &policies);
 
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {
@@ -229,6 +241,7 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
                 &args->mode,
                 "budget to hold them to",
                 "the one inside the policies, else " + std::string(kDefaultMode));
+  AddBudgetOption(verb, &args->budget);
   verb->add_option(
       "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")

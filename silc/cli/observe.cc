@@ -28,7 +28,8 @@ struct ObserveArguments {
   std::string policy;
   std::string robot = kDefaultRobot;
   std::string layout;
-  std::optional<std::string> mode;  // none: the budget inside the policy
+  std::optional<std::string> mode;    // none: the budget inside the policy
+  std::optional<std::string> budget;  // told to a commanded policy
   std::string gains;
   std::string pose;
   double rollout = 0;                       // [s]
@@ -109,15 +110,16 @@ void Observe(const ObserveArguments& args) {
        {std::pair("--json", args.json), {"--csv", args.csv}, {"--plot", args.plot}}) {
     RequireWritable(option, path);
   }
-  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(args.robot);
   if (!args.shake.empty() && ParsePoint(args.shake) != Push::Point::kCom && !robot.has_hands()) {
     throw ConfigError("--shake " + args.shake + ": " + robot.spec().file +
                       " names no hands; com can be shaken");
   }
   TrainingNotes notes;
-  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
-  const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
+  Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  if (!told.empty()) fmt::print("{}\n", Printable(told));
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
   // both are written while the run goes on, and have their names once it is over
@@ -210,6 +212,7 @@ void AddObserve(CLI::App* app) {
                 &args->mode,
                 "budget to hold it to",
                 "the one inside the policy, else " + std::string(kDefaultMode));
+  AddBudgetOption(verb, &args->budget);
   AddRetiredFlag(verb,
                  "--condition",
                  "is part of the budget: --mode compliance,condition=two-sided (or one-sided), or "
