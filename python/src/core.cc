@@ -184,6 +184,9 @@ struct PolicyFile {
                                       ChooseLayout(model.metadata, layout, layout_folder, path),
                                       PolicyRobot{joints, default_pose},
                                       options);
+    if (policy->sees_budget()) {
+      if (const auto told = BudgetOfPolicy(notes, path).told) policy->SetBudget(*told);
+    }
     // Policy chose and checked them
     const ObservationLayout& l = policy->layout();
     input = l.input.empty() ? 0 : model.graph->FindInput(l.input);

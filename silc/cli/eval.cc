@@ -85,6 +85,36 @@ std::string LinePerPolicy(const Experiment& experiment,
   return table.Render();
 }
 
+// Curves over the same values side by side: a table per panel.
+std::string CurveTables(const ExperimentResult& result) {
+  std::string text;
+  std::vector<std::string> panels;
+  for (const Curve& curve : result.curves) {
+    if (std::find(panels.begin(), panels.end(), curve.panel) != panels.end()) continue;
+    panels.push_back(curve.panel);
+    std::vector<const Curve*> own;
+    for (const Curve& other : result.curves) {
+      if (other.panel == curve.panel && other.x == curve.x) own.push_back(&other);
+    }
+    constexpr std::size_t kLongest = 20;  // rows; a course of time is for a plot
+    if (curve.x.empty() || curve.x.size() > kLongest) continue;
+    std::vector<TableColumn> columns = {{curve.x_label, ""}};
+    for (const Curve* c : own) {
+      if (c->label != "commanded") columns.push_back({c->label, ""});
+    }
+    Table table(columns);
+    for (std::size_t row = 0; row < curve.x.size(); ++row) {
+      std::vector<std::string> cells = {FormatNumber(curve.x[row])};
+      for (const Curve* c : own) {
+        if (c->label != "commanded") cells.push_back(FormatNumber(c->y[row]));
+      }
+      table.Row(cells);
+    }
+    text += fmt::format("\n{}: {}\n{}", curve.panel, curve.y_label, table.Render());
+  }
+  return text;
+}
+
 // The budget of a comparison is one for all: what the user said, else the one inside the policies,
 // else the default. Two that were trained under different ones need the user's word.
 UserBudget ChooseForAll(const EvalArguments& args,
@@ -178,6 +208,9 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {
     ProgressLine line(experiment.name + " " + args.policies[k]);
+    if (policies[k].sees_budget()) {
+      options.command = BudgetOfPolicy(notes[k], args.policies[k]).command;
+    }
     results.push_back(
         RunExperiment(experiment, args.policies[k], policies[k], options, line.callback()));
   }
@@ -199,6 +232,12 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     for (const std::string& note : results[k].notes)
       fmt::print("{}\n", Printable(names[k] + ": " + note));
+  }
+  if (experiment.tabulates) {
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      fmt::print("{}",
+                 Printable((results.size() > 1 ? "\n" + names[k] : "") + CurveTables(results[k])));
+    }
   }
   if (!args.json.empty()) {
     std::string lines;
@@ -267,6 +306,11 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
   if (&experiment.metrics == &metric::Budget()) {
     verb->add_option("--seconds", options.seconds, "s of stepping observed per trial")
         ->check(NumberIn(0.1, 3600.0))
+        ->capture_default_str();
+  }
+  if (&experiment.metrics == &metric::Knob()) {
+    verb->add_option("--values", options.values, "of each commanded number, over its range")
+        ->check(WholeIn(2, 100))
         ->capture_default_str();
   }
   if (&experiment.metrics == &metric::Frequency()) {

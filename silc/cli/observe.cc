@@ -48,8 +48,10 @@ struct ObserveArguments {
 Push::Point ParsePoint(const std::string& name) {
   if (name == "hand" || name == "left-hand") return Push::Point::kLeftHand;
   if (name == "right-hand") return Push::Point::kRightHand;
+  if (name == "hand-on-base") return Push::Point::kLeftHandOnBase;
   if (name == "com") return Push::Point::kCom;
-  throw ConfigError("--shake " + name + ": must be hand, left-hand, right-hand or com");
+  throw ConfigError("--shake " + name +
+                    ": must be hand, left-hand, right-hand, hand-on-base or com");
 }
 
 // Finds out before minutes of work whether the results can be put where they were asked for.
@@ -243,7 +245,8 @@ void AddObserve(CLI::App* app) {
   verb->add_option(
       "--shake",
       args->shake,
-      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com");
+      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com; "
+      "hand-on-base pulls the left hand against the base");
   verb->add_option("--forces", args->forces, "pushes of --shake [N]")
       ->delimiter(',')
       ->check(NumberIn(1e-6, 1e4))
