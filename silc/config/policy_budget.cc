@@ -16,8 +16,11 @@ namespace {
 
 constexpr const char* kModeKeys[kNumCommanded] = {"com", "hands", "null_space"};
 
-// a number that a person would write down: the middle of 200 and 3000 is 775
-double ThreeDigits(double value) { return std::stod(fmt::format("{:.3g}", value)); }
+// The middle as a person would write it down, 775 for 200 to 3000, where the range is wide enough.
+double RoundMiddle(const BudgetRange& range) {
+  const double rounded = std::stod(fmt::format("{:.3g}", range.Middle()));
+  return range.Contains(rounded) ? rounded : range.Middle();
+}
 
 // com=400,hands=200,null=100
 void ReadNumbers(const std::string& asked, const BudgetCommand& command, BudgetValues* values) {
@@ -79,7 +82,9 @@ void Tell(const std::optional<std::string>& asked, const std::string& place, Pol
   const BudgetSpec ranges = found->budget.spec;
   found->command = ranges.command;
   BudgetValues values = MiddleOf(ranges.command);
-  for (double& value : values) value = ThreeDigits(value);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (ranges.command.range[i]) values[i] = RoundMiddle(*ranges.command.range[i]);
+  }
   if (asked && asked->find('=') < asked->find(',')) {
     ReadNumbers(*asked, ranges.command, &values);
   } else if (asked) {

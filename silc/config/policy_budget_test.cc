@@ -115,6 +115,10 @@ TEST(PolicyBudget, OfACommandedPolicyIsWhatItIsTold) {
   // a budget's numbers
   expect("hard-hand", {200, 1000, 50}, "command,com=200/200/20000,hands=1000,null_space=50");
   expect("high-stiff", {1000, 316, 100}, "command,com=1000/1000/20000,hands=316,null_space=100");
+  // a range in which there is no number of three digits
+  const PolicyBudget narrow =
+      BudgetOfPolicy(CommandedNotes("compliance,com=1000.1..1000.4"), "a.onnx");
+  EXPECT_NEAR((*narrow.told)[kCommandCom], 1000.25, 1e-3);
   EXPECT_EQ(CommandText(BudgetOfPolicy(CommandedNotes(), "a.onnx", "com=400")),
             "com 400 N/m, hands 316 N/m, null space 77.5 N·m/rad");
 }
