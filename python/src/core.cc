@@ -184,6 +184,9 @@ struct PolicyFile {
                                       ChooseLayout(model.metadata, layout, layout_folder, path),
                                       PolicyRobot{joints, default_pose},
                                       options);
+    if (policy->sees_budget()) {
+      if (const auto told = BudgetOfPolicy(notes, path).told) policy->SetBudget(*told);
+    }
     // Policy chose and checked them
     const ObservationLayout& l = policy->layout();
     input = l.input.empty() ? 0 : model.graph->FindInput(l.input);
@@ -500,7 +503,7 @@ NB_MODULE(_core, m) {
 
   m.def(
       "read_budget",
-      [](const std::string& mode) { return BudgetDict(ReadBudget(mode).spec); },
+      [](const std::string& mode) { return BudgetDict(ReadPlainBudget(mode).spec); },
       "mode"_a,
       "A budget as --mode takes it, under the names of silc.Budget");
   m.def(

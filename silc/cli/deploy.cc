@@ -22,7 +22,7 @@ namespace {
 
 struct DeployArguments {
   std::string policy, robot = kDefaultRobot, layout, gains, network, log;
-  std::optional<std::string> mode;
+  std::optional<std::string> mode, budget;
   int domain = 0;
   double height = 0.75, preflight = 3, wait = 10, seconds = 0;  // [m], [s]
   bool dry_run = false, lockstep = false, no_keys = false, no_crc = false, no_tick = false;
@@ -60,12 +60,14 @@ void PrintSummary(const DeploySummary& summary, const DeployArguments& args) {
 }
 
 void Deploy(const DeployArguments& args) {
-  if (args.mode) ReadBudget(*args.mode);
+  if (args.mode) ReadPlainBudget(*args.mode);
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
-  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   DeployOptions options;
-  options.budget = ChooseBudget(args.mode, notes, args.policy);
+  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  if (!told.empty()) fmt::print("{}\n", Printable(told));
+  options.budget = budget;
   options.log = args.log;
   options.height = args.height;
   options.dry_run = args.dry_run;
@@ -115,6 +117,7 @@ void AddDeploy(CLI::App* app) {
       ->capture_default_str();
   verb->add_option("--layout", args->layout, "what the policy sees: a name, a file [its own]");
   verb->add_option("--mode", args->mode, "budget: a name or a file [the policy's own]");
+  AddBudgetOption(verb, &args->budget);
   verb->add_option("--gains", args->gains, "gain set of the robot [the policy's own]");
   verb->add_option("--network", args->network, "interface, as eth0 [Cyclone's choice]");
   verb->add_option("--domain", args->domain, "DDS domain; the robot's is 0")

@@ -26,7 +26,8 @@ namespace {
 
 struct EvalArguments {
   std::vector<std::string> policies, layouts;
-  std::optional<std::string> mode;  // none: the budget inside the policies
+  std::optional<std::string> mode;    // none: the budget inside the policies
+  std::optional<std::string> budget;  // told to commanded policies
   std::string json, plot;
   std::uint64_t seed = 1;
   ExperimentOptions options;
@@ -84,16 +85,56 @@ std::string LinePerPolicy(const Experiment& experiment,
   return table.Render();
 }
 
+// Curves over the same values side by side: a table per panel.
+std::string CurveTables(const ExperimentResult& result) {
+  std::string text;
+  std::vector<std::string> panels;
+  for (const Curve& curve : result.curves) {
+    if (std::find(panels.begin(), panels.end(), curve.panel) != panels.end()) continue;
+    panels.push_back(curve.panel);
+    std::vector<const Curve*> own;
+    for (const Curve& other : result.curves) {
+      if (other.panel == curve.panel && other.x == curve.x) own.push_back(&other);
+    }
+    constexpr std::size_t kLongest = 20;  // rows; a course of time is for a plot
+    if (curve.x.empty() || curve.x.size() > kLongest) continue;
+    std::vector<TableColumn> columns = {{curve.x_label, ""}};
+    for (const Curve* c : own) {
+      if (c->label != "commanded") columns.push_back({c->label, ""});
+    }
+    Table table(columns);
+    for (std::size_t row = 0; row < curve.x.size(); ++row) {
+      std::vector<std::string> cells = {FormatNumber(curve.x[row])};
+      for (const Curve* c : own) {
+        if (c->label != "commanded") cells.push_back(FormatNumber(c->y[row]));
+      }
+      table.Row(cells);
+    }
+    text += fmt::format("\n{}: {}\n{}", curve.panel, curve.y_label, table.Render());
+  }
+  return text;
+}
+
 // The budget of a comparison is one for all: what the user said, else the one inside the policies,
 // else the default. Two that were trained under different ones need the user's word.
-UserBudget ChooseForAll(const EvalArguments& args, const std::vector<TrainingNotes>& notes) {
-  if (args.mode) return ReadBudget(*args.mode);
+UserBudget ChooseForAll(const EvalArguments& args,
+                        const std::vector<TrainingNotes>& notes,
+                        std::vector<Policy>* policies) {
+  const bool any_commanded = std::any_of(
+      policies->begin(), policies->end(), [](const Policy& p) { return p.sees_budget(); });
+  if (args.budget && !any_commanded) BudgetOfPolicy(notes[0], args.policies[0], args.budget);
   std::optional<UserBudget> chosen;
   std::size_t from = 0;
   for (std::size_t k = 0; k < notes.size(); ++k) {
     if (notes[k].mode.empty() && notes[k].budget.empty())
       continue;  // judged as what it stands beside
-    const UserBudget own = ChooseBudget(args.mode, notes[k], args.policies[k]);
+    Policy* const policy = &(*policies)[k];
+    // so is a policy that is told nothing, beside one that is told --budget
+    if (!policy->sees_budget() && (args.mode || args.budget)) continue;
+    const auto [own, told] =
+        ChooseBudget(args.mode, args.budget, notes[k], args.policies[k], policy);
+    if (!told.empty()) fmt::print("{}\n", Printable(told));
+    if (args.mode) continue;
     if (!chosen) {
       chosen = own;
       from = k;
@@ -114,6 +155,7 @@ UserBudget ChooseForAll(const EvalArguments& args, const std::vector<TrainingNot
         words(own),
         chosen->name));
   }
+  if (args.mode) return ReadPlainBudget(*args.mode);
   return chosen ? *chosen : ReadBudget(kDefaultMode);
 }
 
@@ -151,7 +193,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                   args.policies.size()));
   }
   CheckSeeds(options.seeds);
-  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(options.robot);
   std::vector<Policy> policies;
   std::vector<TrainingNotes> notes(args.policies.size());
@@ -161,11 +203,14 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
                                                           : args.layouts[k];
     policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
   }
-  options.budget = ChooseForAll(args, notes);
+  options.budget = ChooseForAll(args, notes, &policies);
 
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {
     ProgressLine line(experiment.name + " " + args.policies[k]);
+    if (policies[k].sees_budget()) {
+      options.command = BudgetOfPolicy(notes[k], args.policies[k]).command;
+    }
     results.push_back(
         RunExperiment(experiment, args.policies[k], policies[k], options, line.callback()));
   }
@@ -187,6 +232,12 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     for (const std::string& note : results[k].notes)
       fmt::print("{}\n", Printable(names[k] + ": " + note));
+  }
+  if (experiment.tabulates) {
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      fmt::print("{}",
+                 Printable((results.size() > 1 ? "\n" + names[k] : "") + CurveTables(results[k])));
+    }
   }
   if (!args.json.empty()) {
     std::string lines;
@@ -229,6 +280,7 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
                 &args->mode,
                 "budget to hold them to",
                 "the one inside the policies, else " + std::string(kDefaultMode));
+  AddBudgetOption(verb, &args->budget);
   verb->add_option(
       "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
@@ -254,6 +306,11 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
   if (&experiment.metrics == &metric::Budget()) {
     verb->add_option("--seconds", options.seconds, "s of stepping observed per trial")
         ->check(NumberIn(0.1, 3600.0))
+        ->capture_default_str();
+  }
+  if (&experiment.metrics == &metric::Knob()) {
+    verb->add_option("--values", options.values, "of each commanded number, over its range")
+        ->check(WholeIn(2, 100))
         ->capture_default_str();
   }
   if (&experiment.metrics == &metric::Frequency()) {

@@ -84,7 +84,7 @@ std::string SigmaTable(const RobotModel& robot,
 void Run(GainsArguments args) {
   std::vector<std::string> budgets;
   for (const std::string& mode : args.modes) {
-    const UserBudget budget = ReadBudget(mode);
+    const UserBudget budget = ReadPlainBudget(mode);
     args.request.budgets.push_back(budget.spec);
     budgets.push_back(fmt::format("{} ({})", budget.name, BudgetNumbers(budget.spec)));
   }

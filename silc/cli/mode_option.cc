@@ -30,13 +30,43 @@ void AddRetiredFlag(CLI::App* verb, const std::string& flag, const std::string& 
   verb->add_option(flag, answer)->expected(0, 1)->group("");
 }
 
-UserBudget ChooseBudget(const std::optional<std::string>& mode,
-                        const TrainingNotes& notes,
-                        const std::string& onnx_path) {
-  if (mode) return ReadBudget(*mode);
-  PolicyBudget found = BudgetOfPolicy(notes, onnx_path);
+CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget) {
+  return verb->add_option_function<std::string>(
+      "--budget",
+      [budget](const std::string& text) { *budget = text; },
+      "what a commanded policy is told, and judged by: com=400,hands=200,null=100 (N/m, N/m, "
+      "N·m/rad), or a budget as --mode takes it [the middle of its ranges]");
+}
+
+ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
+                          const std::optional<std::string>& budget,
+                          const TrainingNotes& notes,
+                          const std::string& onnx_path,
+                          Policy* policy) {
+  ChosenBudget chosen;
+  // what the file says of its own budget is of no interest beside --mode, but for a commanded one
+  if (mode && !budget && !policy->sees_budget()) return {ReadPlainBudget(*mode), ""};
+  const PolicyBudget found = BudgetOfPolicy(notes, onnx_path, budget);
+  if (found.told) {
+    if (!policy->sees_budget()) {
+      throw ConfigError(onnx_path +
+                        ": was trained under a budget with ranges, but its layout has no term that "
+                        "tells it which\n  Choose the layout it was trained with (--layout).");
+    }
+    policy->SetBudget(*found.told);
+    chosen.told =
+        fmt::format("{}: is told {}{}",
+                    onnx_path,
+                    CommandText(found),
+                    budget ? "" : ": the middle of its ranges, since no --budget was given");
+  }
+  if (mode) {
+    chosen.judged = ReadPlainBudget(*mode);
+    return chosen;
+  }
   if (!found.warning.empty()) fmt::print(stderr, "silc: {}\n", found.warning);
-  return std::move(found.budget);
+  chosen.judged = found.budget;
+  return chosen;
 }
 
 }  // namespace silc

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "silc/config/policy_budget.h"
+#include "silc/policy/policy.h"
 
 namespace silc {
 
@@ -16,14 +17,25 @@ CLI::Option* AddModeOption(CLI::App* verb,
                            const std::string& purpose,
                            const std::string& otherwise);
 
+/// --budget, the same in every verb that runs policies: what a commanded policy is told, as
+/// BudgetOfPolicy() takes it.
+CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget);
+
 /// A flag of earlier versions, with or without a value: answered with a ConfigError that says where
 /// the thing is now, and left out of the help.
 void AddRetiredFlag(CLI::App* verb, const std::string& flag, const std::string& where);
 
-/// The budget to judge a policy by: the user's --mode, else the one inside the policy's file. A
-/// file without its numbers is warned of on stderr.
-UserBudget ChooseBudget(const std::optional<std::string>& mode,
-                        const TrainingNotes& notes,
-                        const std::string& onnx_path);
+/// The budget to judge a policy by: the user's --mode, else the one inside the policy's file; a
+/// commanded policy is told the user's --budget, and judged by it where there is no --mode. A file
+/// without its numbers is warned of on stderr.
+struct ChosenBudget {
+  UserBudget judged;
+  std::string told;  // a sentence for the user: what a commanded policy is told; "" for others
+};
+ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
+                          const std::optional<std::string>& budget,
+                          const TrainingNotes& notes,
+                          const std::string& onnx_path,
+                          Policy* policy);
 
 }  // namespace silc

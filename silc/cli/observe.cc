@@ -28,7 +28,8 @@ struct ObserveArguments {
   std::string policy;
   std::string robot = kDefaultRobot;
   std::string layout;
-  std::optional<std::string> mode;  // none: the budget inside the policy
+  std::optional<std::string> mode;    // none: the budget inside the policy
+  std::optional<std::string> budget;  // told to a commanded policy
   std::string gains;
   std::string pose;
   double rollout = 0;                       // [s]
@@ -47,8 +48,10 @@ struct ObserveArguments {
 Push::Point ParsePoint(const std::string& name) {
   if (name == "hand" || name == "left-hand") return Push::Point::kLeftHand;
   if (name == "right-hand") return Push::Point::kRightHand;
+  if (name == "hand-on-base") return Push::Point::kLeftHandOnBase;
   if (name == "com") return Push::Point::kCom;
-  throw ConfigError("--shake " + name + ": must be hand, left-hand, right-hand or com");
+  throw ConfigError("--shake " + name +
+                    ": must be hand, left-hand, right-hand, hand-on-base or com");
 }
 
 // Finds out before minutes of work whether the results can be put where they were asked for.
@@ -109,15 +112,16 @@ void Observe(const ObserveArguments& args) {
        {std::pair("--json", args.json), {"--csv", args.csv}, {"--plot", args.plot}}) {
     RequireWritable(option, path);
   }
-  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(args.robot);
   if (!args.shake.empty() && ParsePoint(args.shake) != Push::Point::kCom && !robot.has_hands()) {
     throw ConfigError("--shake " + args.shake + ": " + robot.spec().file +
                       " names no hands; com can be shaken");
   }
   TrainingNotes notes;
-  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
-  const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
+  Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  if (!told.empty()) fmt::print("{}\n", Printable(told));
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
   // both are written while the run goes on, and have their names once it is over
@@ -210,6 +214,7 @@ void AddObserve(CLI::App* app) {
                 &args->mode,
                 "budget to hold it to",
                 "the one inside the policy, else " + std::string(kDefaultMode));
+  AddBudgetOption(verb, &args->budget);
   AddRetiredFlag(verb,
                  "--condition",
                  "is part of the budget: --mode compliance,condition=two-sided (or one-sided), or "
@@ -240,7 +245,8 @@ void AddObserve(CLI::App* app) {
   verb->add_option(
       "--shake",
       args->shake,
-      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com");
+      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com; "
+      "hand-on-base pulls the left hand against the base");
   verb->add_option("--forces", args->forces, "pushes of --shake [N]")
       ->delimiter(',')
       ->check(NumberIn(1e-6, 1e4))

@@ -86,6 +86,56 @@ TEST_F(CliTrain, AnOwnBudgetGoesFromTrainingThroughExportToObservation) {
   EXPECT_EQ(Silc("observe --check " + policy).code, 0);
 }
 
+// One policy for many budgets: what it is told is what it is judged by, from training to verdict.
+TEST_F(CliTrain, ACommandedPolicyIsToldItsBudget) {
+  const std::string run = Path("commanded"), policy = run + "/policy.onnx";
+  const Outcome trained = Silc(Command(run, 1) + " --method silc --mode command");
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  EXPECT_NE(trained.text.find("budget command: CoM 200..3000/200..3000/20000 N/m, hands 100..1000 "
+                              "N/m, null space 20..300 N·m/rad"),
+            std::string::npos)
+      << trained.text;
+  const auto says = [&](const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = Silc(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.text;
+    EXPECT_NE(outcome.text.find(words), std::string::npos) << outcome.text;
+  };
+  says("observe " + policy,
+       0,
+       "is told com 775 N/m, hands 316 N/m, null space 77.5 N·m/rad: the middle of its ranges, "
+       "since no --budget was given");
+  says("observe " + policy + " --budget com=400,hands=200,null=100",
+       0,
+       "Budget command,com=400/400/20000,hands=200,null_space=100: CoM 400/400/20000 N/m");
+  // judged by another than it is told
+  says("observe " + policy + " --budget hands=200 --mode compliance",
+       0,
+       "Budget compliance: CoM 200/200/20000 N/m");
+  says("observe " + policy + " --budget com=4000", 2, "com: 4000 is outside [200, 3000]");
+  says("observe " + policy + " --mode command", 2, "--mode command: gives ranges");
+  says("eval com-impulse --episodes 1 --budget com=300 --policy " + policy,
+       0,
+       "budget command,com=300/300/20000,hands=316,null_space=77.5:");
+  says("eval knob --episodes 1 --values 2 --policy " + policy,
+       0,
+       "left hand against the base, moments with σ ≤ 1");
+  // one that is told nothing
+  const std::string plain = Path("plain");
+  ASSERT_EQ(Silc(Command(plain, 1)).code, 0);
+  says("observe " + plain + "/policy.onnx --budget com=400", 2, "is not told its budget");
+  says("eval com-impulse --episodes 1 --budget com=400 --policy " + plain + "/policy.onnx",
+       2,
+       "is not told its budget");
+  says("eval knob --episodes 1 --policy " + plain + "/policy.onnx",
+       2,
+       "knob: needs a policy that is told its budget");
+  // beside a commanded one, it is measured with what that is told
+  says("eval com-impulse --episodes 1 --budget com=300 --policy " + policy + " " + plain +
+           "/policy.onnx",
+       0,
+       "budget command,com=300/300/20000,hands=316,null_space=77.5:");
+}
+
 // Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
 // that an undisturbed run writes, byte by byte.
 // The trainer is a program of its own beside silc; a user sees one.

@@ -26,7 +26,7 @@ namespace {
 struct ViewArguments {
   std::vector<std::string> policies;
   std::string robot = kDefaultRobot, layout, host = "127.0.0.1", token;
-  std::optional<std::string> mode;
+  std::optional<std::string> mode, budget;
   int port = 8080;
   std::string export_to;
   double seconds = 10;  // [s]
@@ -84,7 +84,7 @@ class EndSignals {
 };
 
 void RunView(const ViewArguments& args) {
-  if (args.mode) ReadBudget(*args.mode);  // a wrong one is told before any work begins
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   ViewerOptions options;
   std::vector<std::string> policies = args.policies;
   if (policies.empty()) {
@@ -101,6 +101,7 @@ void RunView(const ViewArguments& args) {
   options.simulation.robot = args.robot;
   options.simulation.layout = args.layout;
   options.simulation.mode = args.mode;
+  options.simulation.budget = args.budget;
   options.simulation.choices = ShippedPolicies(args.robot);
   options.server.host = args.host;
   options.server.port = args.port;
@@ -139,6 +140,7 @@ void AddView(CLI::App* app) {
       args->layout,
       "what the policies see: falcon, holosoma, mjlab or a YAML file [what each says]");
   AddModeOption(verb, &args->mode, "budget to hold them to", "the one inside each policy");
+  AddBudgetOption(verb, &args->budget);
   verb->add_option("--port", args->port, "of the page; 0: any that is free")
       ->check(WholeIn(0, 65535))
       ->capture_default_str();

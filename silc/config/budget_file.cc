@@ -50,6 +50,22 @@ Eigen::Vector3d ReadAxes(const YamlNode& node) {
   return axes;
 }
 
+BudgetRange ReadRange(const YamlNode& node) {
+  const BudgetRange range = {node["from"].AsDoubleIn(kSoftest, kStiffest),
+                             node["to"].AsDoubleIn(kSoftest, kStiffest)};
+  if (range.low > range.high) {
+    node.Fail(fmt::format("from: {:g} is above to: {:g}; swap them", range.low, range.high));
+  }
+  return range;
+}
+
+// The numbers of what is commanded, at the middle of the ranges.
+void PutMiddle(BudgetSpec* spec) {
+  const BudgetCommand command = spec->command;
+  *spec = BudgetAt(*spec, MiddleOf(command));
+  spec->command = command;
+}
+
 // "200/200/20000", "0/0/0.75"
 std::string Slashed(const Eigen::Vector3d& axes) {
   return fmt::format("{:g}/{:g}/{:g}", axes[0], axes[1], axes[2]);
@@ -133,6 +149,25 @@ void Change(const std::string& word, const std::string& mode, BudgetSpec* spec) 
     }
     return at - known.begin();
   };
+  auto& range = spec->command.range;
+  const std::size_t dots = value.find("..");
+  if (dots != std::string::npos) {
+    if (key != "com" && key != "hands" && key != "null_space") {
+      fail(key + ": takes no range; com, hands and null_space do");
+    }
+    if (key == "com" && !spec->com) fail("com: the budget has no number along z; give a file");
+    const BudgetRange given = {number(value.substr(0, dots), kSoftest, kStiffest),
+                               number(value.substr(dots + 2), kSoftest, kStiffest)};
+    if (given.low > given.high) fail(key + ": '" + value + "' is upside down");
+    range[key == "com" ? kCommandCom : key == "hands" ? kCommandHands : kCommandNull] = given;
+    if (key == "hands") spec->hand[0] = spec->hand[1] = Eigen::Vector3d::Ones();
+    PutMiddle(spec);
+    return;
+  }
+  // a number takes the place of a range
+  if (key == "com") range[kCommandCom].reset();
+  if (key.find("hand") != std::string::npos && key != "hand_floor") range[kCommandHands].reset();
+  if (key == "null_space") range[kCommandNull].reset();
   if (key == "com") {
     spec->com = axes(kSoftest, kStiffest);
   } else if (key == "hands") {
@@ -158,21 +193,43 @@ BudgetSpec ParseBudget(const YamlNode& root) {
             {"com", "hands", "left_hand", "right_hand", "hand_floor", "channels", "condition"});
 
   BudgetSpec spec;
-  if (root.Has("com")) spec.com = ReadAxes(root["com"]);
+  auto& range = spec.command.range;
+  if (root.Has("com") && root["com"].IsMap()) {
+    root["com"].Keys({"from", "to", "z"});
+    range[kCommandCom] = ReadRange(root["com"]);
+    spec.com = Eigen::Vector3d::Constant(root["com"]["z"].AsDoubleIn(kSoftest, kStiffest));
+  } else if (root.Has("com")) {
+    spec.com = ReadAxes(root["com"]);
+  }
   if (root.Has("hands")) {
     if (root.Has("left_hand") || root.Has("right_hand")) {
       root["hands"].Fail("is for both hands; drop it, or left_hand and right_hand");
     }
-    spec.hand[0] = spec.hand[1] = ReadAxes(root["hands"]);
+    if (root["hands"].IsMap()) {
+      root["hands"].Keys({"from", "to"});
+      range[kCommandHands] = ReadRange(root["hands"]);
+      spec.hand[0] = spec.hand[1] = Eigen::Vector3d::Ones();
+    } else {
+      spec.hand[0] = spec.hand[1] = ReadAxes(root["hands"]);
+    }
   }
   if (root.Has("left_hand")) spec.hand[0] = ReadAxes(root["left_hand"]);
   if (root.Has("right_hand")) spec.hand[1] = ReadAxes(root["right_hand"]);
 
   const YamlNode null_space = root["null_space"];
-  null_space.Keys({"weight", "stiffness"});
+  const bool null_range = null_space.IsMap() && null_space.Has("from");
+  if (null_range) {
+    null_space.Keys({"weight", "from", "to"});
+    range[kCommandNull] = ReadRange(null_space);
+  } else {
+    null_space.Keys({"weight", "stiffness"});
+  }
   const bool by_gains = null_space["weight"].AsChoice({"identity", "gains"}) == "gains";
   spec.weight = by_gains ? NullWeight::kServo : NullWeight::kIdentity;
-  spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
+  if (!null_range) {
+    spec.null_stiffness = null_space["stiffness"].AsDoubleIn(kSoftest, kStiffest);
+  }
+  PutMiddle(&spec);
 
   if (root.Has("hand_floor")) {
     const YamlNode floor = root["hand_floor"];
@@ -203,15 +260,28 @@ std::string BudgetYaml(const BudgetSpec& spec) {
   const auto axes = [&](const char* key, const std::optional<Eigen::Vector3d>& k) {
     if (k) text += fmt::format("{}: [{}, {}, {}]\n", key, (*k)[0], (*k)[1], (*k)[2]);
   };
-  axes("com", spec.com);
-  axes("left_hand", spec.hand[0]);
-  axes("right_hand", spec.hand[1]);
+  const auto& range = spec.command.range;
+  const auto ends = [](const BudgetRange& r) {
+    return fmt::format("from: {}, to: {}", r.low, r.high);
+  };
+  if (range[kCommandCom]) {
+    text += fmt::format("com: {{{}, z: {}}}\n", ends(*range[kCommandCom]), (*spec.com)[2]);
+  } else {
+    axes("com", spec.com);
+  }
+  if (range[kCommandHands]) {
+    text += fmt::format("hands: {{{}}}\n", ends(*range[kCommandHands]));
+  } else {
+    axes("left_hand", spec.hand[0]);
+    axes("right_hand", spec.hand[1]);
+  }
   if (spec.HasFloor()) axes("hand_floor", spec.hand_floor);
   return text + fmt::format(
-                    "null_space: {{weight: {}, stiffness: {}}}\n"
+                    "null_space: {{weight: {}, {}}}\n"
                     "channels: {{torque: {}, gravity: {}}}\ncondition: {}\n",
                     spec.weight == NullWeight::kServo ? "gains" : "identity",
-                    spec.null_stiffness,
+                    range[kCommandNull] ? ends(*range[kCommandNull])
+                                        : fmt::format("stiffness: {}", spec.null_stiffness),
                     Name(spec.torque),
                     Name(spec.gravity),
                     Name(spec.condition));
@@ -219,15 +289,27 @@ std::string BudgetYaml(const BudgetSpec& spec) {
 
 std::string BudgetNumbers(const BudgetSpec& spec) {
   std::string text;
+  const auto& range = spec.command.range;
+  const auto ends = [](const BudgetRange& r) { return fmt::format("{:g}..{:g}", r.low, r.high); };
   const auto add = [&](const char* name, const std::optional<Eigen::Vector3d>& k) {
     if (k) text += fmt::format("{} {} N/m, ", name, Slashed(*k));
   };
-  add("CoM", spec.com);
+  if (range[kCommandCom]) {
+    const std::string along = ends(*range[kCommandCom]);
+    text += fmt::format("CoM {}/{}/{:g} N/m, ", along, along, (*spec.com)[2]);
+  } else {
+    add("CoM", spec.com);
+  }
   const bool alike = spec.hand[0] && spec.hand[1] && *spec.hand[0] == *spec.hand[1];
-  add(alike ? "hands" : "left hand", spec.hand[0]);
-  if (!alike) add("right hand", spec.hand[1]);
-  return text + fmt::format("null space {:g}{}",
-                            spec.null_stiffness,
+  if (range[kCommandHands]) {
+    text += fmt::format("hands {} N/m, ", ends(*range[kCommandHands]));
+  } else {
+    add(alike ? "hands" : "left hand", spec.hand[0]);
+    if (!alike) add("right hand", spec.hand[1]);
+  }
+  return text + fmt::format("null space {}{}",
+                            range[kCommandNull] ? ends(*range[kCommandNull])
+                                                : fmt::format("{:g}", spec.null_stiffness),
                             spec.weight == NullWeight::kServo ? " × Kp" : " N·m/rad");
 }
 
@@ -272,6 +354,24 @@ UserBudget ReadBudget(const std::string& mode) {
   const std::string problem = budget.spec.Validate();
   if (!problem.empty()) throw ConfigError("--mode " + mode + ": " + problem);
   return budget;
+}
+
+UserBudget ReadPlainBudget(const std::string& mode) {
+  UserBudget budget = ReadBudget(mode);
+  if (!budget.spec.IsCommanded()) return budget;
+  std::string numbers;
+  constexpr const char* kKeys[] = {"com", "hands", "null_space"};
+  const BudgetValues middle = MiddleOf(budget.spec.command);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!budget.spec.command.range[i]) continue;
+    const std::string value = fmt::format("{:.0f}", middle[i]);
+    numbers += fmt::format(",{}={}", kKeys[i], value);
+    if (i == kCommandCom) numbers += fmt::format("/{}/{:g}", value, (*budget.spec.com)[2]);
+  }
+  throw ConfigError("--mode " + mode +
+                    ": gives ranges, for a policy that is told its budget, and here one number "
+                    "each is needed\n  Say which, as in --mode " +
+                    mode + numbers + ".");
 }
 
 }  // namespace silc

@@ -31,10 +31,20 @@ inline constexpr const char* kDefaultMode = "compliance";
 ///     channels: {torque: followed, gravity: held}     # default: followed; see Channel
 ///     condition: disc                   # default; (S7c); or two-sided (S7b), one-sided (S7a)
 ///
+/// Ranges make it the budget of a policy that is told its budget (docs/command.md):
+///
+///     com: {from: 200, to: 3000, z: 20000}                     # N/m along x and y; z has a number
+///     hands: {from: 100, to: 1000}                             # N/m, every axis
+///     null_space: {weight: identity, from: 20, to: 300}        # N·m/rad
+///
 /// key=value changes one thing: com=400 (all axes), com=400/400/20000, hands=…, left_hand=…,
 /// right_hand=…, hand_floor=0/0/0.75, null_space=80, torque=held, gravity=followed,
-/// condition=two-sided. The changes are part of the budget's name. Throws ConfigError.
+/// condition=two-sided; com=600..3000, hands=…, null_space=… a range. The changes are part of the
+/// budget's name. Throws ConfigError.
 UserBudget ReadBudget(const std::string& mode);
+
+/// The same where a budget without ranges is needed. Throws ConfigError for one that has them.
+UserBudget ReadPlainBudget(const std::string& mode);
 
 /// The names that ReadBudget() finds a file for, sorted.
 std::vector<std::string> BudgetNames();

@@ -219,5 +219,77 @@ TEST(BudgetFile, MessagesSayWhereAndWhy) {
             "soft.yaml:1: hand_floor: only the disc condition (S7c) has a band with a floor");
 }
 
+// Ranges in the place of numbers: the budget of a policy that is told its budget.
+TEST(BudgetRanges, AreReadAndWrittenBack) {
+  const UserBudget budget = ReadBudget("command");
+  const auto& range = budget.spec.command.range;
+  ASSERT_TRUE(budget.spec.IsCommanded() && range[kCommandCom] && range[kCommandHands]);
+  EXPECT_EQ(*range[kCommandCom], (BudgetRange{200, 3000}));
+  EXPECT_EQ(*range[kCommandHands], (BudgetRange{100, 1000}));
+  EXPECT_EQ(*range[kCommandNull], (BudgetRange{20, 300}));
+  EXPECT_EQ((*budget.spec.com)[2], 20000);
+  EXPECT_EQ(budget.spec.gravity, Channel::kHeld);
+  // numbers stand at the middle
+  EXPECT_EQ(BudgetAt(budget.spec, MiddleOf(budget.spec.command)).com, budget.spec.com);
+  EXPECT_EQ(ParseBudget(BudgetYaml(budget.spec), "x.yaml").spec, budget.spec);
+  EXPECT_EQ(ParseBudget(BudgetJson(budget.spec).dump(), "x.json").spec, budget.spec);
+  EXPECT_EQ(BudgetNumbers(budget.spec),
+            "CoM 200..3000/200..3000/20000 N/m, hands 100..1000 N/m, null space 20..300 N·m/rad");
+  // some of them alone
+  const BudgetSpec some = ParseBudget(
+                              "com: [200, 200, 20000]\nleft_hand: [1, 2, 3]\n"
+                              "null_space: {weight: gains, from: 0.2, to: 2}\n",
+                              "x.yaml")
+                              .spec;
+  EXPECT_FALSE(some.command.range[kCommandCom] || some.command.range[kCommandHands]);
+  EXPECT_EQ(*some.command.range[kCommandNull], (BudgetRange{0.2, 2}));
+  EXPECT_EQ(ParseBudget(BudgetYaml(some), "x.yaml").spec, some);
+  EXPECT_EQ(BudgetNumbers(some),
+            "CoM 200/200/20000 N/m, left hand 1/2/3 N/m, null space 0.2..2 × Kp");
+}
+
+TEST(BudgetRanges, AreChangedByTheMode) {
+  const UserBudget felt = ReadBudget("command,com=600..3000,gravity=followed");
+  EXPECT_EQ(felt.name, "command,com=600..3000,gravity=followed");
+  EXPECT_EQ(*felt.spec.command.range[kCommandCom], (BudgetRange{600, 3000}));
+  EXPECT_EQ(felt.spec.gravity, Channel::kFollowed);
+  EXPECT_NEAR((*felt.spec.com)[0], std::sqrt(600 * 3000.0), 1e-9);
+  // a number takes the place of a range, a range that of a number
+  const BudgetSpec plain = ReadBudget("command,com=400/400/20000,hands=200,null_space=50").spec;
+  EXPECT_FALSE(plain.IsCommanded());
+  EXPECT_EQ(*plain.hand[1], Eigen::Vector3d::Constant(200));
+  const BudgetSpec ranged = ReadBudget("compliance,hands=100..400").spec;
+  EXPECT_EQ(*ranged.command.range[kCommandHands], (BudgetRange{100, 400}));
+  EXPECT_EQ(*ranged.com, Eigen::Vector3d(200, 200, 20000));
+}
+
+TEST(BudgetRanges, MistakesSayWhereAndWhy) {
+  EXPECT_NE(Message("com: {from: 200, to: 3000}\nnull_space: {weight: identity, stiffness: 5}\n")
+                .find("z"),
+            std::string::npos);
+  EXPECT_NE(Message("hands: {from: 300, to: 30}\nnull_space: {weight: identity, stiffness: 5}\n")
+                .find("hands: from: 300 is above to: 30; swap them"),
+            std::string::npos);
+  EXPECT_NE(Message("null_space: {weight: identity, from: 300}\n").find("to"), std::string::npos);
+  const auto message = [](const std::string& mode) -> std::string {
+    try {
+      ReadPlainBudget(mode);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message("compliance"), "no error");
+  EXPECT_EQ(message("command"),
+            "--mode command: gives ranges, for a policy that is told its budget, and here one "
+            "number each is needed\n  Say which, as in --mode "
+            "command,com=775/775/20000,hands=316,null_space=77.");
+  EXPECT_EQ(message("command,com=775/775/20000,hands=316,null_space=77"), "no error");
+  EXPECT_EQ(message("command,com=9..3"), "--mode command,com=9..3: com: '9..3' is upside down");
+  EXPECT_EQ(message("command,gravity=1..2"),
+            "--mode command,gravity=1..2: gravity: takes no range; com, hands and null_space do");
+  EXPECT_EQ(message("command,hands=1..b"), "--mode command,hands=1..b: hands: 'b' is no number");
+}
+
 }  // namespace
 }  // namespace silc

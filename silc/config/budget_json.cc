@@ -8,12 +8,29 @@ nlohmann::ordered_json BudgetJson(const BudgetSpec& spec) {
     return nlohmann::ordered_json{k[0], k[1], k[2]};
   };
   nlohmann::ordered_json json;
-  if (spec.com) json["com"] = axes(*spec.com);
-  if (spec.hand[0]) json["left_hand"] = axes(*spec.hand[0]);
-  if (spec.hand[1]) json["right_hand"] = axes(*spec.hand[1]);
+  const auto& range = spec.command.range;
+  const auto ends = [](const BudgetRange& r) {
+    return nlohmann::ordered_json{{"from", r.low}, {"to", r.high}};
+  };
+  if (range[kCommandCom]) {
+    json["com"] = ends(*range[kCommandCom]);
+    json["com"]["z"] = (*spec.com)[2];
+  } else if (spec.com) {
+    json["com"] = axes(*spec.com);
+  }
+  if (range[kCommandHands]) {
+    json["hands"] = ends(*range[kCommandHands]);
+  } else {
+    if (spec.hand[0]) json["left_hand"] = axes(*spec.hand[0]);
+    if (spec.hand[1]) json["right_hand"] = axes(*spec.hand[1]);
+  }
   json["hand_floor"] = axes(spec.hand_floor);
-  json["null_space"] = {{"weight", spec.weight == NullWeight::kServo ? "gains" : "identity"},
-                        {"stiffness", spec.null_stiffness}};
+  json["null_space"] = {{"weight", spec.weight == NullWeight::kServo ? "gains" : "identity"}};
+  if (range[kCommandNull]) {
+    json["null_space"].update(ends(*range[kCommandNull]));
+  } else {
+    json["null_space"]["stiffness"] = spec.null_stiffness;
+  }
   json["channels"] = {{"torque", Name(spec.torque)}, {"gravity", Name(spec.gravity)}};
   json["condition"] = Name(spec.condition);
   return json;

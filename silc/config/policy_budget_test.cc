@@ -82,5 +82,81 @@ TEST(PolicyBudget, WhatCannotBeReadIsNamed) {
   EXPECT_TRUE(message(torn).starts_with("a.onnx, silc_budget:")) << message(torn);
 }
 
+TrainingNotes CommandedNotes(const std::string& mode = "command") {
+  TrainingNotes notes;
+  notes.method = "silc";
+  PutBudget(ReadBudget(mode), &notes);
+  return notes;
+}
+
+// What a commanded policy is told and what it is judged by are one: the user's numbers, and the
+// middle of the ranges where there are none. The name is one that --mode takes.
+TEST(PolicyBudget, OfACommandedPolicyIsWhatItIsTold) {
+  const auto expect = [](const std::optional<std::string>& asked,
+                         const BudgetValues& values,
+                         const std::string& name) {
+    SCOPED_TRACE(name);
+    const PolicyBudget found = BudgetOfPolicy(CommandedNotes(), "a.onnx", asked);
+    ASSERT_TRUE(found.told);
+    EXPECT_EQ(*found.told, values);
+    EXPECT_EQ(found.command, ReadBudget("command").spec.command);
+    EXPECT_EQ(found.budget.name, name);
+    EXPECT_EQ(found.budget.spec, BudgetAt(ReadBudget("command").spec, values));
+    EXPECT_EQ(ReadPlainBudget(name).spec, found.budget.spec);
+  };
+  expect({}, {775, 316, 77.5}, "command,com=775/775/20000,hands=316,null_space=77.5");
+  expect("com=400,hands=200,null=100",
+         {400, 200, 100},
+         "command,com=400/400/20000,hands=200,null_space=100");
+  expect("hands=1000", {775, 1000, 77.5}, "command,com=775/775/20000,hands=1000,null_space=77.5");
+  expect("null_space=20,com=3000",
+         {3000, 316, 20},
+         "command,com=3000/3000/20000,hands=316,null_space=20");
+  // a budget's numbers
+  expect("hard-hand", {200, 1000, 50}, "command,com=200/200/20000,hands=1000,null_space=50");
+  expect("high-stiff", {1000, 316, 100}, "command,com=1000/1000/20000,hands=316,null_space=100");
+  // a range in which there is no number of three digits
+  const PolicyBudget narrow =
+      BudgetOfPolicy(CommandedNotes("compliance,com=1000.1..1000.4"), "a.onnx");
+  EXPECT_NEAR((*narrow.told)[kCommandCom], 1000.25, 1e-3);
+  EXPECT_EQ(CommandText(BudgetOfPolicy(CommandedNotes(), "a.onnx", "com=400")),
+            "com 400 N/m, hands 316 N/m, null space 77.5 N·m/rad");
+}
+
+TEST(PolicyBudget, ACommandThatCannotBeGivenIsRefused) {
+  const auto message = [](const std::string& asked, const TrainingNotes& notes) -> std::string {
+    try {
+      BudgetOfPolicy(notes, "a.onnx", asked);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const TrainingNotes notes = CommandedNotes();
+  EXPECT_EQ(message("com=5000", notes),
+            "--budget com=5000: com: 5000 is outside [200, 3000], for which a.onnx was trained");
+  EXPECT_EQ(message("hands=99.9", notes),
+            "--budget hands=99.9: hands: 99.9 is outside [100, 1000], for which a.onnx was "
+            "trained");
+  EXPECT_EQ(message("hand=200", notes),
+            "--budget hand=200: 'hand' is nothing that this policy is told; did you mean hands?");
+  EXPECT_EQ(message("com=2x", notes), "--budget com=2x: com: '2x' is no number");
+  EXPECT_EQ(message("com=", notes), "--budget com=: com: '' is no number");
+  EXPECT_EQ(
+      message("hard-nullspace", notes),
+      "--budget hard-nullspace: null: 500 is outside [20, 300], for which a.onnx was trained");
+  // a number without a range is not told
+  EXPECT_NE(message("hands=200", CommandedNotes("compliance,com=300..900"))
+                .find("'hands' is nothing that this policy is told"),
+            std::string::npos);
+  TrainingNotes plain;
+  PutBudget(ReadBudget("compliance"), &plain);
+  for (const TrainingNotes& other : {plain, TrainingNotes()}) {
+    EXPECT_EQ(message("com=400", other),
+              "--budget com=400: a.onnx is not told its budget, which policies trained under "
+              "--mode command are\n  To judge it by another budget, give that as --mode.");
+  }
+}
+
 }  // namespace
 }  // namespace silc

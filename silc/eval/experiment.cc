@@ -205,6 +205,7 @@ const std::vector<Experiment>& Experiments() {
   const metric::FrequencyMetrics& frequency = metric::Frequency();
   const metric::ComLoadMetrics& com_load = metric::ComLoad();
   const metric::PunchMetrics& punch = metric::Punch();
+  const metric::KnobMetrics& knob = metric::Knob();
   static const std::vector<Experiment> experiments = {
       {.name = com_impulse.experiment(),
        .what = "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
@@ -339,6 +340,25 @@ const std::vector<Experiment>& Experiments() {
                     punch.walking[3],
                     punch.walking[5]},
        .run = RunPunch},
+      {.name = knob.experiment(),
+       .what = "a commanded policy at 8 values of its command: commanded against K_s and measured, "
+               "σ; and steps of the command",
+       .paper = "",
+       .episodes = 12,
+       .unit = "trials",
+       .metrics = knob,
+       .headline = {knob.survival,
+                    knob.com.most.x,
+                    knob.com.span.x,
+                    knob.hand.most.z,
+                    knob.hand.span.z,
+                    knob.hand.within_walking,
+                    knob.standing.settling,
+                    knob.walking.settling},
+       .run = RunKnob,
+       .observes_budget = true,
+       .plots_apart = true,
+       .tabulates = true},
   };
   return experiments;
 }

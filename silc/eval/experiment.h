@@ -91,6 +91,9 @@ struct ExperimentOptions {
 
   // budget alone
   double seconds = 10;  // [s] of stepping observed per trial, once the gait has settled
+  // knob alone
+  BudgetCommand command;  // ranges of the commanded policy; `budget` is that of one command
+  int values = 8;         // of each number, from one end of its range to the other; at least 2
   // frequency alone
   std::vector<double> frequencies;  // [Hz] of the shaker; empty: 14 from 0.5 to 24
   std::vector<std::string> points;  // where it acts, FrequencyMetrics' names; empty: all five
@@ -123,6 +126,8 @@ struct Experiment {
   /// Whether a figure of several policies gives each its own panels: where one policy already has
   /// several curves in a panel.
   bool plots_apart = false;
+  /// Whether its curves are few and short, and printed as tables, too.
+  bool tabulates = false;
 };
 
 /// All of them, in the order of the paper.

@@ -42,6 +42,33 @@ EpisodeMetrics::Support EpisodeMetrics::DeclareSupport(const std::string& suffix
           "worst_static_p99" + suffix, "worst eigenvalue p99, K_s" + where, "", Better::kLower)};
 }
 
+KnobMetrics::Point KnobMetrics::DeclarePoint(const std::string& name, const std::string& label) {
+  return {
+      DeclareAxes(name + "_most", label + ": most measured/commanded", "", Better::kLower),
+      DeclareAxes(name + "_least", label + ": least measured/commanded", "", Better::kHigher),
+      DeclareAxes(name + "_span", label + ": measured at the ends, high/low", "", Better::kHigher),
+      Declare(name + "_monotone", label + ": neighbouring values in order", "%", Better::kHigher),
+      Declare(name + "_over_model",
+              label + ": measured/K_s with gravity, median",
+              "",
+              Better::kNeither),
+      Declare(
+          name + "_within_standing", label + ": σ ≤ 1 standing, worst value", "%", Better::kHigher),
+      Declare(
+          name + "_within_walking", label + ": σ ≤ 1 walking, worst value", "%", Better::kHigher)};
+}
+
+KnobMetrics::Steps KnobMetrics::DeclareSteps(const std::string& situation) {
+  return {
+      Declare(
+          "settling_" + situation, "90 % of the new stiffness, " + situation, "s", Better::kLower),
+      Declare("settling_p95_" + situation,
+              "90 % of the new stiffness, p95, " + situation,
+              "s",
+              Better::kLower),
+      Declare("falls_" + situation, "falls after a step, " + situation, "%", Better::kLower)};
+}
+
 FrequencyMetrics::Point FrequencyMetrics::DeclarePoint(const std::string& name,
                                                        const std::string& label) {
   const auto at = [&](double hz) {
@@ -118,6 +145,10 @@ const ComLoadMetrics& ComLoad() {
   return metrics;
 }
 
+const KnobMetrics& Knob() {
+  static const KnobMetrics table;
+  return table;
+}
 const PunchMetrics& Punch() {
   static const PunchMetrics metrics;
   return metrics;

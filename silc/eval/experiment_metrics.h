@@ -203,6 +203,32 @@ struct ComLoadMetrics : MetricTable {
 };
 const ComLoadMetrics& ComLoad();
 
+/// `knob`: a commanded policy at the values of its command, and when the command steps.
+struct KnobMetrics : MetricTable {
+  KnobMetrics() : MetricTable("knob") {}
+  /// What is measured at one point, over all values.
+  struct Point {
+    AxisMetrics most, least, span;  // the commanded axes' alone
+    MetricHandle monotone, over_model, within_standing, within_walking;
+  };
+  Point com = DeclarePoint("com", "CoM");
+  Point hand = DeclarePoint("hand", "hand");
+  /// Steps of the command in one situation.
+  struct Steps {
+    MetricHandle settling, settling_p95, falls;
+  };
+  Steps standing = DeclareSteps("standing");
+  Steps walking = DeclareSteps("walking");
+  Steps loaded = DeclareSteps("loaded");
+  MetricHandle loaded_displacement = Declare(
+      "loaded_displacement_time", "90 % of the loaded hand's displacement", "s", Better::kLower);
+
+ private:
+  Point DeclarePoint(const std::string& name, const std::string& label);
+  Steps DeclareSteps(const std::string& situation);
+};
+const KnobMetrics& Knob();
+
 /// `punch`: share of pushes after which the robot fell, by force.
 struct PunchMetrics : MetricTable {
   PunchMetrics() : MetricTable("punch") {}

@@ -112,7 +112,8 @@ Tensor MeanOf(const Tensor& value, const Tensor& ok) {
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type) {
+                                at::ScalarType type,
+                                const Tensor& command) {
   at::NoGradGuard no_tape;
   const std::int64_t B = contact.mode.size(0), n = kp.size(0);
   const auto options = kp.options().dtype(at::kDouble);
@@ -150,25 +151,41 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
   for (int side = 0; side < 2; ++side) {
     stack(spec.hand[side], spec.hand[side] ? contact.hand_on_base.select(1, side) : Tensor());
   }
-  const double root_b = 1 / std::sqrt(spec.null_stiffness);
+  // twin of BudgetAt(): whether a number is the command's, and its stiffness per sample     (B2)
+  const auto commanded = [&](CommandedNumber i) {
+    return command.defined() && spec.command.range[i].has_value();
+  };
+  const auto told = [&](CommandedNumber i) {
+    return BroadcastOverMatrix(command.select(1, i).exp());
+  };
+  const Tensor root_b = commanded(kCommandNull)
+                            ? told(kCommandNull).rsqrt()
+                            : at::full({1, 1, 1}, 1 / std::sqrt(spec.null_stiffness), options);
   Tensor P = root_b * Pi_c;
   if (!rows.empty()) {
     const std::int64_t m = static_cast<std::int64_t>(K_x.size());
     const Tensor J_x = at::cat(rows, 1);
-    std::vector<double> K_floor(K_x.size(), 0.0);
-    for (std::size_t i = spec.com ? 3 : 0; i < K_x.size(); ++i) {
-      K_floor[i] = spec.hand_floor[i % 3] * K_x[i];
-      K_x[i] -= K_floor[i];  // (S6) of M − m: the rows are the same
-    }
+    std::vector<double> least_share(K_x.size(), 0.0);
+    const std::int64_t hands = spec.com ? 3 : 0;  // their first row
+    for (std::int64_t i = hands; i < m; ++i) least_share[i] = spec.hand_floor[i % 3];
     const auto column = [&](const std::vector<double>& k) {
       // entry by entry: a copy from the host would wait for the device
       Tensor all = at::empty({1, m, 1}, options);
       for (std::int64_t i = 0; i < m; ++i) all.select(1, i).fill_(k[i]);
       return all;
     };
-    const Tensor K = column(K_x);
+    Tensor K = column(K_x);
+    if (commanded(kCommandCom) || commanded(kCommandHands)) {
+      K = K.expand({B, m, 1}).clone();
+      if (commanded(kCommandCom)) K.narrow(1, 0, 2).copy_(told(kCommandCom).expand({B, 2, 1}));
+      if (commanded(kCommandHands)) {
+        K.narrow(1, hands, m - hands).copy_(told(kCommandHands).expand({B, m - hands, 1}));
+      }
+    }
     if (spec.HasFloor()) {
-      result.floor = at::matmul(Transposed(J_x), column(K_floor) * J_x).to(type);
+      const Tensor K_floor = column(least_share) * K;
+      result.floor = at::matmul(Transposed(J_x), K_floor * J_x).to(type);
+      K = K - K_floor;  // (S6) of M − m: the rows are the same
     }
     // in flight the centre of mass, whose rows are the first, has no bound: a row that is out is
     // zero, with a one in the Gram matrix's place

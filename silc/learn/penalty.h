@@ -44,10 +44,13 @@ struct BudgetFactors {
 /// Worked out in double on the batch's device, handed out as `type`. With a floor under the hands,
 /// spec.hand_floor, the budget is the band from m = Jᵀ f K J of the hands to M (docs/math/
 /// stiffness.md section 3): P is then made of M − m, and K − m takes the place of K.
+/// @param command  (B, 3) u of each sample, (B1) of docs/command.md, in double: the budget is that
+///     of BudgetAt(spec, exp u), (B2). Undefined: the spec's own numbers
 BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
                                 const Tensor& kp,
                                 const ContactBatch& contact,
-                                at::ScalarType type);
+                                at::ScalarType type,
+                                const Tensor& command = {});
 
 /// The servo (S1), one entry per joint.
 struct ServoTensors {

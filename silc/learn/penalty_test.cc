@@ -273,6 +273,60 @@ TEST(BudgetFactors, AreTheReducedBudgetPulledBackToTheJoints) {
   }
 }
 
+// (B2): with a command per sample the factors are those of each sample's own budget: in every
+// contact mode, weight, choice of what is commanded, with and without a floor.
+TEST(BudgetFactors, OfACommandAreThoseOfEachSamplesOwnBudget) {
+  Rng rng(29);
+  for (int trial = 0; trial < 32; ++trial) {
+    const int ranges = trial / 4;  // bits: centre of mass, hands, null space
+    World world(trial % 2 == 0 ? NullWeight::kIdentity : NullWeight::kServo);
+    BudgetSpec spec = world.spec;
+    spec.hand[0] = Eigen::Vector3d(1000, 900, 800);
+    if (trial % 4 >= 2) spec.hand_floor = Eigen::Vector3d(0.1, 0, 0.75);
+    const double null_low = trial % 2 == 0 ? 20 : 0.1;
+    if (ranges & 1) spec.command.range[kCommandCom] = {200, 3000};
+    if (ranges & 2) spec.command.range[kCommandHands] = {100, 1000};
+    if (ranges & 4) spec.command.range[kCommandNull] = {null_low, 15 * null_low};
+    const Tensor command = at::zeros({kBatch, kNumCommanded}, at::kDouble);
+    for (int i = 0; i < kBatch; ++i) {
+      for (int k = 0; k < kNumCommanded; ++k) {
+        // a number without a range is not read: rubbish there must not matter
+        const auto& range = spec.command.range[k];
+        command[i][k] = range ? rng.Uniform(std::log(range->low), std::log(range->high)) : NAN;
+      }
+    }
+    const BudgetFactors budget =
+        MakeBudgetFactors(spec, world.input.servo.kp, world.batch, at::kDouble, command);
+    for (int i = 0; i < kBatch; ++i) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", sample " << i);
+      BudgetValues values = {};
+      for (int k = 0; k < kNumCommanded; ++k) values[k] = std::exp(command[i][k].item<double>());
+      const BudgetSpec own = BudgetAt(spec, values);
+      ReducedBudget reduced;
+      ASSERT_EQ(ComputeReducedBudget(own, world.servo, world.contact[i], &reduced),
+                StiffnessStatus::kOk);
+      const ContactKinematics& c = world.contact[i];
+      const MatrixXd N = c.closed ? MatrixXd(c.N) : MatrixXd::Identity(kJoints, kJoints);
+      // the band's lower end, where there is a floor
+      MatrixXd m = MatrixXd::Zero(kJoints, kJoints);
+      for (int side = 0; side < 2; ++side) {
+        const Eigen::Vector3d k = own.hand_floor.cwiseProduct(*own.hand[side]);
+        const MatrixXd J = c.hand_on_base[side];
+        m += J.transpose() * k.asDiagonal() * J;
+      }
+      const MatrixXd M = MatrixXd(reduced.M) - N.transpose() * m * N;
+      const MatrixXd expected = N * test::Inverse(M) * N.transpose();
+      const MatrixXd P = ToEigen(budget.P[i]);
+      EXPECT_LT((P * P.transpose() - expected).norm(), 1e-8 * expected.norm());
+      EXPECT_EQ(budget.floor.defined(), own.HasFloor());
+      if (own.HasFloor()) {
+        EXPECT_LT((ToEigen(budget.floor[i]) - m).norm(), 1e-9 * m.norm());
+      }
+      EXPECT_TRUE(budget.ok[i].item<bool>());
+    }
+  }
+}
+
 // In flight the centre of mass drops out and nothing of its Jacobian matters; the hands stay.
 TEST(BudgetFactors, LeaveTheCentreOfMassOutInFlight) {
   World world;
@@ -455,6 +509,50 @@ TEST(PenaltyValue, SilcAndThePapersAgreeWithStiffness) {
     EXPECT_NEAR(StaticPenalty(world.Run(), config).value.item<double>() / all, 1, 1e-9);
     EXPECT_GT(all, largest);
   }
+}
+
+// The penalty of a batch of commands is the mean of the penalties of single budgets.
+TEST(PenaltyValue, OfCommandsAgreesWithStiffness) {
+  Rng rng(31);
+  World world;
+  world.config.action_loop_weight = 0;
+  BudgetSpec spec = world.spec;
+  spec.hand[0] = spec.hand[1];
+  spec.command.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
+  const Tensor command = at::zeros({kBatch, kNumCommanded}, at::kDouble);
+  double expected = 0;
+  for (int i = 0; i < kBatch; ++i) {
+    BudgetValues values = {};
+    for (int k = 0; k < kNumCommanded; ++k) {
+      const double u =
+          rng.Uniform(std::log(spec.command.range[k]->low), std::log(spec.command.range[k]->high));
+      command[i][k] = u;
+      values[k] = std::exp(u);
+    }
+    ReducedBudget reduced;
+    ASSERT_EQ(ComputeReducedBudget(BudgetAt(spec, values), world.servo, world.contact[i], &reduced),
+              StiffnessStatus::kOk);
+    const MatrixXd N = world.contact[i].N;
+    const ConstMatrix N_ref(N);
+    JointMatrix dK;
+    double value;
+    LargestSigmaPenalty(Condition::kDisc,
+                        MatrixXd(Reference(&world, i).K),
+                        MatrixXd(reduced.M),
+                        world.contact[i].closed ? &N_ref : nullptr,
+                        &value,
+                        &dK);
+    expected += value / kBatch;
+  }
+  world.input.budget =
+      MakeBudgetFactors(spec, world.input.servo.kp, world.batch, at::kDouble, command);
+  EXPECT_GT(expected, 0);
+  EXPECT_NEAR(StaticPenalty(world.Run(), world.config).value.item<double>() / expected, 1, 1e-9);
+  // other commands, other penalty: the samples' budgets are looked at
+  world.input.budget = MakeBudgetFactors(
+      spec, world.input.servo.kp, world.batch, at::kDouble, command.flip(0).contiguous());
+  EXPECT_GT(std::abs(StaticPenalty(world.Run(), world.config).value.item<double>() / expected - 1),
+            0.01);
 }
 
 const Eigen::Vector3d kStiffHand(6000, 4000, 5000);  // [N/m] more than the policies below have

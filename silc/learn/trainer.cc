@@ -109,6 +109,11 @@ void Trainer::Impl::Check() const {
         Name(condition)));
   }
   SILC_CHECK(!jacobian || spec.stiffness_spec.servo.nv() == spec.num_actions());
+  // what is commanded must be seen, or nothing could be learnt of it
+  for (int i = 0; i < kNumCommanded; ++i) {
+    const bool told = spec.stiffness_spec.command[i].input >= 0;
+    SILC_CHECK(told || !spec.stiffness_spec.budget.command.range[i]);
+  }
 }
 
 void Trainer::Impl::MakeAgents() {

@@ -105,6 +105,86 @@ TEST(Trainer, SilcKeepsTheBudgetThatTheTaskWouldBreak) {
   }
 }
 
+// A SpringEnv whose budget is commanded: a share of the servo's stiffness between kLow and kHigh,
+// drawn log-uniformly for each robot and every 15 control steps, and shown behind the two frames.
+class CommandedSpringEnv : public VecEnv {
+ public:
+  static constexpr double kLow = 0.4, kHigh = 1.6;  // [1]
+
+  explicit CommandedSpringEnv(int num_envs) : inner_(num_envs), spec_(inner_.spec()) {
+    spec_.obs_dim = SpringEnv::kObs + 1;
+    StiffnessSpec& s = spec_.stiffness_spec;
+    s.budget.command.range[kCommandNull] = {kLow, kHigh};
+    s.command[kCommandNull] = {SpringEnv::kObs, Middle(), 1 / HalfWidth()};
+  }
+  static double Middle() { return 0.5 * std::log(kLow * kHigh); }
+  static double HalfWidth() { return 0.5 * std::log(kHigh / kLow); }
+
+  const EnvSpec& spec() const override { return spec_; }
+  void Reset(const ObservationView& first) override {
+    inner_.Reset(first);
+    Show(first);
+  }
+  void Step(const float* action, const OutcomeView& outcome, const ObservationView& next) override {
+    inner_.Step(action, outcome, next);
+    ++steps_;
+    Show(next);
+  }
+
+ private:
+  void Show(const ObservationView& view) const {
+    for (int i = 0; i < spec_.num_envs; ++i) {
+      Rng rng(5, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(steps_ + i) / 15);
+      view.obs[i * view.obs_stride + SpringEnv::kObs] = static_cast<float>(rng.Uniform(-1, 1));
+    }
+  }
+  SpringEnv inner_;
+  EnvSpec spec_;
+  int steps_ = 0;
+};
+
+// [1] Stiffness of joint 0 as a share of the servo's, by displacing it: the joint stays where it
+// was put until the policy, which sees its own actions, has settled.
+double HeldStiffness(const MlpNetwork& network, float told) {
+  MlpEngine engine(network);
+  const auto torque = [&](double q) {
+    std::vector<float> obs(SpringEnv::kObs + 1, 0.0f), action(SpringEnv::kJoints, 0.0f);
+    obs.back() = told;
+    for (int settle = 0; settle < 50; ++settle) {
+      for (const int frame : {0, SpringEnv::kFrame}) {
+        obs[frame] = static_cast<float>(q);
+        std::copy(action.begin(), action.end(), obs.begin() + frame + 2 * SpringEnv::kJoints);
+      }
+      engine.Forward(obs, action);
+    }
+    return SpringEnv::kAlpha * action[0] - q;  // of kp
+  };
+  constexpr double kSmall = 0.02;  // [rad]
+  return -(torque(kSmall) - torque(-kSmall)) / (2 * kSmall);
+}
+
+// (B2): one policy, trained once, is as stiff as it is told: soft when told to be soft, and stiff,
+// as the task wants it, when allowed to.
+TEST(Trainer, ACommandedPolicyFollowsItsCommand) {
+  CommandedSpringEnv env(128);
+  LearnConfig config = Small("silc");
+  config.penalty.lambda = 20;
+  Trainer trainer(config, &env);
+  const double violating = Train(&trainer, 100, "stiffness/violating");
+  const MlpNetwork network = trainer.Policy();
+  const double soft = HeldStiffness(network, -1), middle = HeldStiffness(network, 0),
+               stiff = HeldStiffness(network, 1);
+  RecordProperty("violating", std::to_string(violating));
+  RecordProperty("stiffness", fmt::format("{} {} {}", soft, middle, stiff));
+  EXPECT_LT(violating, 0.35);
+  EXPECT_LT(soft, middle);
+  EXPECT_LT(middle, stiff);
+  // the command spans a factor of four
+  EXPECT_GT(stiff / soft, 2);
+  EXPECT_LT(soft, 1.15 * CommandedSpringEnv::kLow);
+  EXPECT_LT(stiff, 1.15 * CommandedSpringEnv::kHigh);
+}
+
 TEST(Trainer, GivesTheSameBytesAtOneTwoAndThreeThreads) {
   for (const char* method : {"silc", "lcp"}) {
     std::string first;

@@ -18,6 +18,17 @@ Tensor Flat(const std::vector<Tensor>& gradients, const std::vector<Tensor>& lea
   return at::cat(parts);
 }
 
+// The budget that each observation tells its policy: (B, 3) u of (B1), in double.
+Tensor CommandsIn(const StiffnessSpec& s, const Tensor& obs) {
+  std::vector<Tensor> u;
+  for (const CommandInput& told : s.command) {
+    u.push_back(told.input < 0
+                    ? at::zeros({obs.size(0)}, obs.options().dtype(at::kDouble))
+                    : obs.select(1, told.input).to(at::kDouble) / told.scale + told.offset);
+  }
+  return at::stack(u, 1);
+}
+
 }  // namespace
 
 bool Trainer::Impl::Penalises(int step) const {
@@ -76,11 +87,12 @@ void Trainer::Impl::GatherBudget(const Tensor& rows, int chunk, MiniBatch* batch
   if (method != Method::kSilc) budget.hand_floor.setZero();  // (S7a) has no band
   batch->mode[chunk] = pick(mode);
   batch->gravity[chunk] = pick(gravity);
-  batch->budget[chunk] =
-      MakeBudgetFactors(budget,
-                        servo.kp,
-                        {batch->mode[chunk], pick(com), pick(hand_on_base), pick(closing), {}},
-                        at::kFloat);
+  batch->budget[chunk] = MakeBudgetFactors(
+      budget,
+      servo.kp,
+      {batch->mode[chunk], pick(com), pick(hand_on_base), pick(closing), {}},
+      at::kFloat,
+      budget.IsCommanded() ? CommandsIn(spec.stiffness_spec, pick(obs)) : Tensor());
 }
 
 ChunkResult Trainer::Impl::Gradients(const MiniBatch& batch,

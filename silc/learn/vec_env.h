@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,10 +24,18 @@ struct AgentSpec {
   int num_actions = 0;  // the agents' actions stand side by side, in the order of the list
 };
 
+/// Where an observation tells a number of the budget: u = offset + o/scale, (B3) of
+/// docs/command.md.
+struct CommandInput {
+  int input = -1;  // of the observation, in its newest frame; −1: not told
+  double offset = 0, scale = 1;
+};
+
 /// How the robot's stiffness follows from the policy's Jacobians, for the methods that bound it.
 struct StiffnessSpec {
-  Servo servo;                         // (S1), nv joints; actions are one per joint, in its order
-  BudgetSpec budget;                   // (S6)
+  Servo servo;        // (S1), nv joints; actions are one per joint, in its order
+  BudgetSpec budget;  // (S6)
+  std::array<CommandInput, kNumCommanded> command;  // of what the budget has ranges for
   std::vector<ColumnEntry> q0;         // observation against the newest q, scales inside
   std::vector<ColumnEntry> q, a, tau;  // against every frame of q, previous action, torque
   std::vector<ColumnEntry> g;          // against projected gravity, 3 columns

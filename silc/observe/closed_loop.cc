@@ -255,6 +255,10 @@ void ClosedLoop::ApplyPush() {
     case Push::Point::kRightHand:
       at_body(robot_->hand_body()[kRight], push_.f_W, HandPosition(kRight));
       break;
+    case Push::Point::kLeftHandOnBase:
+      at_body(robot_->hand_body()[kLeft], push_.f_W, HandPosition(kLeft));
+      at_body(robot_->base_body(), -push_.f_W, HandPosition(kLeft));
+      break;
     case Push::Point::kCom:
       // shared out by mass, a force has the generalised components J_comᵀ f and no others
       for (int body = 1; body < model->nbody; ++body) {
@@ -290,6 +294,10 @@ Vector3d ClosedLoop::ComPosition() const { return silc::ComPosition(*robot_, *da
 
 Vector3d ClosedLoop::HandPosition(int hand) const {
   return Eigen::Map<const Vector3d>(data_->site_xpos + 3 * robot_->hand_site()[hand]);
+}
+
+Vector3d ClosedLoop::HandOnBase(int hand) const {
+  return BaseRotation().transpose() * (HandPosition(hand) - BasePosition());
 }
 
 Vector3d ClosedLoop::BasePosition() const {

@@ -17,7 +17,10 @@ namespace silc {
 
 /// A force on the robot from outside, constant in W while it lasts.
 struct Push {
-  enum class Point { kNone, kCom, kLeftHand, kRightHand, kBase, kBody };
+  /// kLeftHandOnBase: a spring balance between the base and the left hand. Its other end pulls the
+  /// base the opposite way, along the same line, so that nothing acts on the robot as a whole and
+  /// the generalised force is J_handᵀ f with the base at rest: what a budget's hands are about.
+  enum class Point { kNone, kCom, kLeftHand, kRightHand, kBase, kBody, kLeftHandOnBase };
   Point point = Point::kNone;
   Eigen::Vector3d f_W = Eigen::Vector3d::Zero();  // [N] what the world applies to the robot
   // with kBody alone: a point fixed to any body
@@ -122,6 +125,7 @@ class ClosedLoop {
 
   Eigen::Vector3d ComPosition() const;           ///< p_WC [m]
   Eigen::Vector3d HandPosition(int hand) const;  ///< p_WH [m], kLeft or kRight
+  Eigen::Vector3d HandOnBase(int hand) const;    ///< p_BH_B [m], where the base sees its hand
   Eigen::Vector3d BasePosition() const;          ///< p_WB [m]
   Eigen::Matrix3d BaseRotation() const;          ///< R_WB
   /// [m] Where a point fixed to a body is: p_WP. @pre body of the MuJoCo model.

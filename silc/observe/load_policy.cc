@@ -5,6 +5,7 @@
 
 #include "silc/base/error.h"
 
+#include "silc/config/policy_budget.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy_metadata.h"
@@ -23,13 +24,18 @@ Policy LoadPolicy(const std::string& onnx_path,
                       std::to_string(robot.num_joints()));
   }
   const OnnxModel model = ReadOnnx(onnx_path);
-  if (notes != nullptr) *notes = TrainingNotesOf(model.metadata);
+  const TrainingNotes own = TrainingNotesOf(model.metadata);
+  if (notes != nullptr) *notes = own;
   PolicyOptions options;
   options.place = onnx_path;
-  return Policy(model.graph,
+  Policy policy(model.graph,
                 ChooseLayout(model.metadata, layout, LayoutFolder(), onnx_path),
                 {robot.spec().joints, robot.spec().StandingPose().q},
                 options);
+  if (policy.sees_budget()) {
+    if (const auto told = BudgetOfPolicy(own, onnx_path).told) policy.SetBudget(*told);
+  }
+  return policy;
 }
 
 }  // namespace silc

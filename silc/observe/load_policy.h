@@ -11,7 +11,8 @@ namespace silc {
 
 /// An ONNX policy made ready for a robot: network, layout (by name, by file, or "" for what the
 /// file says of itself) and joint order. Throws ConfigError when the three do not fit together.
-/// `notes`, where asked for: what the file says of its training.
+/// `notes`, where asked for: what the file says of its training. A commanded policy is told what
+/// BudgetOfPolicy() judges it by.
 Policy LoadPolicy(const std::string& onnx_path,
                   const std::string& layout,
                   const RobotModel& robot,

@@ -24,12 +24,15 @@ const char* PointName(Push::Point point) {
       return "left hand";
     case Push::Point::kRightHand:
       return "right hand";
+    case Push::Point::kLeftHandOnBase:
+      return "left hand against the base";
     default:
       return "base";
   }
 }
 
-Vector3d PointPosition(const ClosedLoop& loop, Push::Point point) {
+// @param R_WB  of the base when all pushes began: a hand that is seen from the base is shown in W
+Vector3d PointPosition(const ClosedLoop& loop, Push::Point point, const Matrix3d& R_WB) {
   switch (point) {
     case Push::Point::kCom:
       return loop.ComPosition();
@@ -37,6 +40,8 @@ Vector3d PointPosition(const ClosedLoop& loop, Push::Point point) {
       return loop.HandPosition(kLeft);
     case Push::Point::kRightHand:
       return loop.HandPosition(kRight);
+    case Push::Point::kLeftHandOnBase:
+      return R_WB * loop.HandOnBase(kLeft);
     default:
       return loop.BasePosition();
   }
@@ -59,6 +64,7 @@ Hold PushAndHold(ClosedLoop loop,
   };
   const int ramp = steps(options.ramp), total = ramp + steps(options.hold);
   const int window = steps(options.window);
+  const Matrix3d R_WB = loop.BaseRotation();
   Vector3d sum = Vector3d::Zero(), low = Vector3d::Constant(HUGE_VAL), high = -low;
   Hold result;
   for (int step = 0; step < total; ++step) {
@@ -70,7 +76,7 @@ Hold PushAndHold(ClosedLoop loop,
     loop.TrackContacts(&tracker);
     result.mode_changes += tracker.mode() != before;
     if (step >= total - window) {
-      const Vector3d p = PointPosition(loop, options.point);
+      const Vector3d p = PointPosition(loop, options.point, R_WB);
       sum += p;
       low = low.cwiseMin(p);
       high = high.cwiseMax(p);
@@ -95,7 +101,8 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
       ComputeContactKinematics(body, result->mode, nullptr, &contact);
   const Jacobian3& J = options.point == Push::Point::kLeftHand    ? contact.hand_in_world[kLeft]
                        : options.point == Push::Point::kRightHand ? contact.hand_in_world[kRight]
-                                                                  : contact.com;
+                       : options.point == Push::Point::kLeftHandOnBase ? contact.hand_on_base[kLeft]
+                                                                       : contact.com;
 
   PolicyJacobians jacobians;
   loop.policy().Jacobians(&jacobians);  // what is not finite in them is told by the statuses below

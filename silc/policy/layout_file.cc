@@ -60,8 +60,9 @@ std::vector<double> PerJoint(const YamlNode& node,
 }
 
 ObservationTerm ParseTerm(const YamlNode& node) {
-  node.Keys({"name", "source"},
-            {"joints", "minus_default", "scale", "clip", "clip_input", "value", "history"});
+  node.Keys(
+      {"name", "source"},
+      {"joints", "minus_default", "offset", "scale", "clip", "clip_input", "value", "history"});
   ObservationTerm term;
   term.name = node["name"].AsString();
   const std::string source = node["source"].AsChoice(TermSourceNames());
@@ -70,6 +71,7 @@ ObservationTerm ParseTerm(const YamlNode& node) {
       static_cast<TermSource>(std::find(names.begin(), names.end(), source) - names.begin());
   if (node.Has("joints")) term.joints = node["joints"].AsStrings();
   if (node.Has("minus_default")) term.minus_default = node["minus_default"].AsBool();
+  if (node.Has("offset")) term.offset = node["offset"].AsDouble();
   if (node.Has("scale")) term.scale = OneOrMany(node["scale"]);
   if (node.Has("clip")) term.clip = node["clip"].AsDoubleIn(1e-9, kHuge);
   if (node.Has("clip_input")) term.clip_input = node["clip_input"].AsDoubleIn(1e-9, kHuge);
@@ -222,6 +224,7 @@ std::string LayoutYaml(const ObservationLayout& layout) {
     text += "  - {name: " + Quoted(term.name) + ", source: " + TermSourceName(term.source);
     if (!term.joints.empty()) text += ", joints: " + List(term.joints);
     if (term.minus_default) text += ", minus_default: true";
+    if (term.offset != 0) text += ", offset: " + ShortestNumber(term.offset);
     text +=
         ", scale: " + (term.scale.size() == 1 ? ShortestNumber(term.scale[0]) : List(term.scale));
     if (std::isfinite(term.clip_input)) text += ", clip_input: " + ShortestNumber(term.clip_input);

@@ -42,6 +42,7 @@ TEST(LayoutFile, WrittenAndReadIsTheSame) {
   odd.terms[0].history = 2;
   odd.terms[1].scale = {1.0 / 3, -2e-7, 5};
   odd.terms[2].clip_input = 0.1;
+  odd.terms[2].offset = -1.0 / 7;
   odd.terms[3].source = TermSource::kConstant;
   odd.terms[3].constant = {1e-9, -3};
   odd.effort_limit.assign(29, 12.5);

@@ -61,23 +61,11 @@ void CheckNames(const std::string& place,
 }  // namespace
 
 const std::vector<std::string>& TermSourceNames() {
-  static const std::vector<std::string> kNames = {"joint_pos",
-                                                  "joint_vel",
-                                                  "joint_torque",
-                                                  "prev_action",
-                                                  "ref_joint_pos",
-                                                  "base_ang_vel",
-                                                  "base_lin_vel",
-                                                  "projected_gravity",
-                                                  "command_lin_vel",
-                                                  "command_ang_vel",
-                                                  "command_twist",
-                                                  "command_height",
-                                                  "command_walk",
-                                                  "command_waist",
-                                                  "phase_sin",
-                                                  "phase_cos",
-                                                  "constant"};
+  static const std::vector<std::string> kNames = {
+      "joint_pos",     "joint_vel",      "joint_torque",      "prev_action",     "ref_joint_pos",
+      "base_ang_vel",  "base_lin_vel",   "projected_gravity", "command_lin_vel", "command_ang_vel",
+      "command_twist", "command_height", "command_walk",      "command_waist",   "budget_com",
+      "budget_hands",  "budget_null",    "phase_sin",         "phase_cos",       "constant"};
   return kNames;
 }
 
@@ -86,6 +74,40 @@ const char* TermSourceName(TermSource source) {
 }
 
 bool IsJointSource(TermSource source) { return source <= TermSource::kRefJointPos; }
+
+std::optional<CommandedNumber> CommandedBy(TermSource source) {
+  switch (source) {
+    case TermSource::kBudgetCom:
+      return kCommandCom;
+    case TermSource::kBudgetHands:
+      return kCommandHands;
+    case TermSource::kBudgetNull:
+      return kCommandNull;
+    default:
+      return std::nullopt;
+  }
+}
+
+void AddBudgetTerms(const BudgetCommand& command, ObservationLayout* layout) {
+  constexpr TermSource kSources[] = {
+      TermSource::kBudgetCom, TermSource::kBudgetHands, TermSource::kBudgetNull};
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!command.range[U(i)]) continue;
+    const bool there = std::any_of(layout->terms.begin(),
+                                   layout->terms.end(),
+                                   [&](const auto& term) { return term.source == kSources[i]; });
+    if (there) continue;
+    const BudgetRange& range = *command.range[U(i)];
+    ObservationTerm term;
+    term.name = TermSourceName(kSources[i]);
+    term.source = kSources[i];
+    // (B3); a range of one number is shown as 0
+    term.offset = std::log(range.Middle());
+    const double half_width = 0.5 * std::log(range.high / range.low);
+    term.scale = {half_width > 0 ? 1 / half_width : 1.0};
+    layout->terms.push_back(std::move(term));
+  }
+}
 
 const std::vector<std::string>& TermJoints(const ObservationLayout& layout,
                                            const ObservationTerm& term) {
@@ -211,6 +233,13 @@ void ObservationLayout::Validate(const std::string& place) const {
     }
     for (const double scale : term.scale) {
       if (!std::isfinite(scale)) Fail(place, key + ".scale", "must be finite");
+    }
+    if (!std::isfinite(term.offset)) Fail(place, key + ".offset", "must be finite");
+    if (term.offset != 0 && (term.minus_default || term.source == TermSource::kConstant)) {
+      Fail(place, key + ".offset", "this term has one already");
+    }
+    if (CommandedBy(term.source) && term.scale[0] == 0) {
+      Fail(place, key + ".scale", "0 would hide the command");
     }
     if (!(term.clip > 0) || !(term.clip_input > 0)) Fail(place, key + ".clip", "must be positive");
     if (term.history < 0 || term.history > 1000) {

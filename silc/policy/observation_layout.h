@@ -3,12 +3,14 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <Eigen/Core>
 
 #include "silc/policy/term_source.h"
+#include "silc/stiffness/budget_command.h"
 
 namespace silc {
 
@@ -16,6 +18,8 @@ namespace silc {
 const std::vector<std::string>& TermSourceNames();
 const char* TermSourceName(TermSource source);
 bool IsJointSource(TermSource source);
+/// The number of a budget that a source tells the policy (B1); nothing for the other sources.
+std::optional<CommandedNumber> CommandedBy(TermSource source);
 
 /// One entry of an observation frame:
 ///
@@ -27,6 +31,7 @@ struct ObservationTerm {
   std::vector<std::string>
       joints;  // joint sources; empty: the layout's joints (prev_action: the action's)
   bool minus_default = false;         // offset = default pose (joint_pos, ref_joint_pos)
+  double offset = 0;                  // in the quantity's own unit; not beside minus_default
   std::vector<double> scale = {1.0};  // one, or one per element
   double clip_input =
       std::numeric_limits<double>::infinity();            // symmetric, in the quantity's own unit
@@ -109,6 +114,10 @@ int ObservationWidth(const ObservationLayout& layout);
 /// One line per term: name, width, frames, first element. What an error about widths shows.
 std::string DescribeTerms(const ObservationLayout& layout);
 
+/// Adds a term for every number that is commanded and has none yet, at the end of the frame: ln of
+/// the number, its range scaled to [−1, 1].                                                  (B3)
+void AddBudgetTerms(const BudgetCommand& command, ObservationLayout* layout);
+
 /// What was asked of the policy.
 struct PolicyCommand {
   Eigen::Vector2d lin_vel = Eigen::Vector2d::Zero();  // [m/s] vx, vy in the heading frame
@@ -116,6 +125,9 @@ struct PolicyCommand {
   double height = 0.75;                               // [m] of the base
   double walk = 0;                                    // [1] 1 walk or step, 0 stand
   Eigen::Vector3d waist = Eigen::Vector3d::Zero();    // [rad] yaw, roll, pitch
+  /// The budget that a commanded policy is told; nothing: the middle of its ranges, which is where
+  /// its layout has the terms' offsets.
+  std::optional<BudgetValues> budget;
 };
 
 /// One control step as the robot reports it. Joint vectors are in the robot's order and as long as

@@ -77,6 +77,13 @@ TEST(ObservationLayout, MistakesNameTheKey) {
             "p: terms.actions: is listed twice");
   EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].minus_default = true; }),
             "p: terms.omega.minus_default: is for joint_pos and ref_joint_pos");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[3].offset = 1; }),
+            "p: terms.pos.offset: this term has one already");
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->terms[1].source = TermSource::kBudgetHands;
+              l->terms[1].scale = {0};
+            }),
+            "p: terms.omega.scale: 0 would hide the command");
   EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].source = TermSource::kPhaseSin; }),
             "p: terms.omega: needs a clock: with period and offsets");
   EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].history = 2; }),

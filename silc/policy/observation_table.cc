@@ -53,7 +53,7 @@ ObservationTable CompileObservation(const ObservationLayout& layout,
       entry.value = table.sources.At(term.source) + (constant ? 0 : entry.index);
       entry.offset = constant             ? -term.constant[U(i)]
                      : term.minus_default ? pose[U(entry.index)]
-                                          : 0.0;
+                                          : term.offset;
       entry.scale = term.scale[term.scale.size() == 1 ? 0 : U(i)];
       entry.clip_input = term.clip_input;
       entry.clip = term.clip;

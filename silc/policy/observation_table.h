@@ -60,14 +60,20 @@ struct ObservationSources {
         return base + 14;
       case TermSource::kConstant:
         return base + 17;  // one value, 0: the number is in the entry's offset
-      case TermSource::kPhaseSin:
+      case TermSource::kBudgetCom:
         return base + 18;
+      case TermSource::kBudgetHands:
+        return base + 19;
+      case TermSource::kBudgetNull:
+        return base + 20;
+      case TermSource::kPhaseSin:
+        return base + 21;
       case TermSource::kPhaseCos:
-        return base + 18 + feet;
+        return base + 21 + feet;
     }
     return 0;
   }
-  SILC_HD constexpr int size() const { return 4 * joints + actions + 18 + 2 * feet; }
+  SILC_HD constexpr int size() const { return 4 * joints + actions + 21 + 2 * feet; }
 };
 
 /// One element of a frame: where it is read, what is done to it, and where its frames stand.

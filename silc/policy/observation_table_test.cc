@@ -29,6 +29,9 @@ TEST(ObservationSources, EveryValueHasAPlaceOfItsOwn) {
                                                           {TermSource::kCommandWalk, 1},
                                                           {TermSource::kCommandWaist, 3},
                                                           {TermSource::kConstant, 1},
+                                                          {TermSource::kBudgetCom, 1},
+                                                          {TermSource::kBudgetHands, 1},
+                                                          {TermSource::kBudgetNull, 1},
                                                           {TermSource::kPhaseSin, 2},
                                                           {TermSource::kPhaseCos, 2}};
   std::set<int> taken;

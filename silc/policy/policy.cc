@@ -2,6 +2,7 @@
 #include "silc/policy/policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -161,6 +162,10 @@ void Policy::Impl::CountFrames() {
     needs_tau = needs_tau || term.source == TermSource::kJointTorque;
     needs_ref = needs_ref || term.source == TermSource::kRefJointPos;
     observes_walk = observes_walk || term.source == TermSource::kCommandWalk;
+    if (const auto told = CommandedBy(term.source)) {
+      budget_told[U(*told)] = true;
+      budget_otherwise[U(*told)] = term.offset;
+    }
     if (const auto quantity = QuantityOf(term.source)) {
       frames[*quantity] = std::max(frames[*quantity], TermFrames(layout, term));
     }
@@ -206,6 +211,18 @@ Policy& Policy::operator=(const Policy& other) {
 Policy::Policy(Policy&&) noexcept = default;
 Policy& Policy::operator=(Policy&&) noexcept = default;
 Policy::~Policy() = default;
+
+void Policy::SetBudget(const BudgetValues& budget) {
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!impl_->budget_told[U(i)]) continue;
+    SILC_CHECK(std::isfinite(budget[U(i)]) && budget[U(i)] > 0);
+    impl_->budget_otherwise[U(i)] = std::log(budget[U(i)]);
+  }
+}
+bool Policy::sees_budget() const {
+  return std::find(impl_->budget_told.begin(), impl_->budget_told.end(), true) !=
+         impl_->budget_told.end();
+}
 
 int Policy::num_joints() const { return impl_->nv; }
 const ObservationLayout& Policy::layout() const { return impl_->layout; }

@@ -72,6 +72,14 @@ class Policy {
   /// general, and the reference the fast path is held to.
   PolicyStatus JacobiansByTangents(PolicyJacobians* jacobians);
 
+  /// What a commanded policy is told from the next Act() on, where its input does not say another
+  /// (PolicyCommand::budget). Before, it is the middle of its ranges. One that is told nothing does
+  /// not listen.
+  /// @pre finite and above 0 where it is told
+  void SetBudget(const BudgetValues& budget);
+  /// Whether the network sees its budget.
+  bool sees_budget() const;
+
   int num_joints() const;  ///< nv = nu
   const ObservationLayout& layout() const;
   const PolicyRobot& robot() const;

@@ -14,6 +14,14 @@ constexpr double kPi = 3.14159265358979323846;
 // To [−π, π).
 void WrapAngle(double* angle) { *angle -= 2 * kPi * std::floor((*angle + kPi) / (2 * kPi)); }
 
+// Of what the policy is told; a number that it is not told is not read.
+bool IsSoundBudget(const BudgetValues& budget, const std::array<bool, kNumCommanded>& told) {
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (told[U(i)] && !(budget[U(i)] > 0 && std::isfinite(budget[U(i)]))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void Policy::Impl::Reset() {
@@ -30,7 +38,8 @@ bool Policy::Impl::InputFinite(const ObservationInput& in) const {
          in.g_B.allFinite() && (!needs_tau || in.tau.allFinite()) &&
          (!needs_ref || in.q_ref.allFinite()) && in.command.lin_vel.allFinite() &&
          std::isfinite(in.command.yaw_rate) && std::isfinite(in.command.height) &&
-         std::isfinite(in.command.walk) && in.command.waist.allFinite() && in.phase.allFinite();
+         std::isfinite(in.command.walk) && in.command.waist.allFinite() && in.phase.allFinite() &&
+         (!in.command.budget || IsSoundBudget(*in.command.budget, budget_told));
 }
 
 void Policy::Impl::AdvanceClock(const ObservationInput& in) {
@@ -78,6 +87,11 @@ void Policy::Impl::Gather(const ObservationInput& in) {
   put_one(TermSource::kCommandHeight, in.command.height);
   put_one(TermSource::kCommandWalk, in.command.walk);
   put(TermSource::kCommandWaist, in.command.waist);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    values[table.sources.At(TermSource::kBudgetCom) + i] =
+        in.command.budget && budget_told[U(i)] ? std::log((*in.command.budget)[U(i)])
+                                               : budget_otherwise[U(i)];
+  }
   for (Eigen::Index i = 0; i < phase.size(); ++i) {
     const bool hidden = standing && layout.clock.standing_zero;
     values[table.sources.At(TermSource::kPhaseSin) + i] = hidden ? 0 : std::sin(phase[i]);

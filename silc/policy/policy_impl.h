@@ -3,6 +3,7 @@
 
 // What policy*.cc share; nobody else includes it. policy.cc joins network, layout and robot,
 // policy_act.cc runs one control step, policy_derivatives.cc gives the Jacobians.
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ struct Policy::Impl {
   Eigen::VectorXd default_pose;
   Eigen::VectorXd kp, kd, effort_limit;
   std::vector<bool> commanded, residual;
+  // a commanded policy: which numbers it is told, and ln of each where the input does not say
+  std::array<bool, kNumCommanded> budget_told = {};
+  std::array<double, kNumCommanded> budget_otherwise = {};
   bool needs_tau = false, needs_ref = false, observes_walk = false;
 
   int frames[kNumQuantities] = {};  // frames in which each quantity is observed

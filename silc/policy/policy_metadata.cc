@@ -182,6 +182,7 @@ json TermJson(const ObservationTerm& term) {
   json j = {{"name", term.name}, {"source", TermSourceName(term.source)}, {"scale", term.scale}};
   if (!term.joints.empty()) j["joints"] = term.joints;
   if (term.minus_default) j["minus_default"] = true;
+  if (term.offset != 0) j["offset"] = term.offset;
   if (std::isfinite(term.clip)) j["clip"] = term.clip;
   if (std::isfinite(term.clip_input)) j["clip_input"] = term.clip_input;
   if (!term.constant.empty()) j["value"] = term.constant;
@@ -200,6 +201,7 @@ ObservationTerm TermFromJson(const json& value, const std::string& place, const 
   term.scale = object.Numbers("scale");
   if (object.Has("joints")) term.joints = object.Strings("joints");
   if (object.Has("minus_default")) term.minus_default = object.Bool("minus_default");
+  if (object.Has("offset")) term.offset = object.Number("offset");
   if (object.Has("clip")) term.clip = object.Number("clip");
   if (object.Has("clip_input")) term.clip_input = object.Number("clip_input");
   if (object.Has("value")) term.constant = object.Numbers("value");
@@ -248,7 +250,8 @@ bool MjlabCanExpress(const ObservationLayout& layout) {
     return false;
   if (layout.action.joints != layout.joints || std::isfinite(layout.action.clip)) return false;
   for (const ObservationTerm& term : layout.terms) {
-    if (std::isfinite(term.clip) || !term.joints.empty() || term.source == TermSource::kConstant)
+    if (std::isfinite(term.clip) || !term.joints.empty() || term.source == TermSource::kConstant ||
+        term.offset != 0)
       return false;
     if (layout.order == FrameOrder::kFrameMajor && TermFrames(layout, term) > 1) return false;
   }

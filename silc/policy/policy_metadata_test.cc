@@ -148,6 +148,7 @@ void ExpectSame(const ObservationLayout& a, const ObservationLayout& b) {
   for (std::size_t i = 0; i < a.terms.size(); ++i) {
     EXPECT_EQ(a.terms[i].source, b.terms[i].source);
     EXPECT_EQ(a.terms[i].scale, b.terms[i].scale);
+    EXPECT_EQ(a.terms[i].offset, b.terms[i].offset);
     EXPECT_EQ(a.terms[i].clip, b.terms[i].clip);
     EXPECT_EQ(a.terms[i].clip_input, b.terms[i].clip_input);
     EXPECT_EQ(a.terms[i].joints, b.terms[i].joints);
@@ -170,6 +171,10 @@ TEST(PolicyMetadata, TheSilcBlockBringsTheLayoutBack) {
   three.effort_limit = {88, 1.0 / 3.0, 7e-3};
   three.terms[1].clip = rng.Uniform();
   three.terms[1].clip_input = rng.Uniform();
+  three.terms[1].offset = rng.Normal();
+  BudgetCommand command;
+  command.range[kCommandHands] = {100, 1000};
+  AddBudgetTerms(command, &three);
   three.newest_first = true;
   three.reset = HistoryReset::kFirstFrame;
   three.input = "obs";
@@ -189,6 +194,10 @@ TEST(PolicyMetadata, MjlabsKeysBringTheSameLayoutBackWhereTheyCanSayIt) {
   EXPECT_EQ(written["observation_terms_clip"],
             "-inf;inf,-inf;inf,-inf;inf,-100;100,-inf;inf,-inf;inf,-inf;inf");
   // FALCON's frames and residual arms are beyond mjlab's rules: no key that would be read wrongly
+  // nor do they know of offsets
+  ObservationLayout shifted = layout;
+  shifted.terms[0].offset = 0.5;
+  EXPECT_EQ(MetadataFor(shifted, "run").count("observation_names"), 0u);
   const Metadata falcon = MetadataFor(ReadLayoutFile(FindLayout("falcon", kLayouts)).layout, "run");
   EXPECT_EQ(falcon.count("observation_names"), 0u);
   EXPECT_EQ(falcon.count("joint_stiffness"), 1u);

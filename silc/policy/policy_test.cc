@@ -627,5 +627,49 @@ TEST(Policy, OtherInputsMustNotMatter) {
             "my.yaml: output: the network of x.onnx has no output 'action'; did you mean actions?");
 }
 
+BudgetCommand TestRanges() {
+  BudgetCommand command;
+  command.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
+  return command;
+}
+
+// (B3): a commanded policy sees ln of its budget, the ranges scaled to ±1. Nobody who does not know
+// of commands gives it anything but the middle.
+TEST(Policy, SeesItsBudget) {
+  ObservationLayout layout = ThreeJointLayout();
+  AddBudgetTerms(TestRanges(), &layout);
+  ASSERT_EQ(ObservationWidth(layout), 72);
+  AddBudgetTerms(TestRanges(), &layout);
+  ASSERT_EQ(ObservationWidth(layout), 72) << "terms that are there already stay alone";
+  Policy policy(Network(1, 72), layout, Robot());
+  Rng rng(2);
+  Eigen::VectorXd target;
+  ObservationInput in = RandomInput(&rng);
+  const auto expect = [&](double com, double hands, double null) {
+    ASSERT_EQ(policy.Act(in, &target), PolicyStatus::kOk);
+    EXPECT_NEAR(policy.observation()[69], com, 1e-6);
+    EXPECT_NEAR(policy.observation()[70], hands, 1e-6);
+    EXPECT_NEAR(policy.observation()[71], null, 1e-6);
+  };
+  expect(0, 0, 0);
+  in.command.budget = BudgetValues{200, 1000, 300};
+  expect(-1, 1, 1);
+  in.command.budget = BudgetValues{std::sqrt(200.0 * 3000), std::sqrt(100.0 * 1000), 20};
+  expect(0, 0, -1);
+  // what holds where the input does not say
+  in.command.budget.reset();
+  policy.SetBudget({3000, 100, 20});
+  expect(1, -1, -1);
+  EXPECT_TRUE(policy.sees_budget());
+  EXPECT_FALSE(Policy(Network(1), ThreeJointLayout(), Robot()).sees_budget());
+  for (const double wrong : {0.0, -5.0, std::numeric_limits<double>::quiet_NaN()}) {
+    in.command.budget = BudgetValues{200, wrong, 300};
+    EXPECT_EQ(policy.Act(in, &target), PolicyStatus::kInputNotFinite) << wrong;
+  }
+  // one that is told nothing does not look
+  Policy plain(Network(1), ThreeJointLayout(), Robot());
+  EXPECT_EQ(plain.Act(in, &target), PolicyStatus::kOk);
+}
+
 }  // namespace
 }  // namespace silc

@@ -20,6 +20,9 @@ enum class TermSource {
   kCommandHeight,     ///< command_height       base height                         [m]
   kCommandWalk,       ///< command_walk         1 walk or step, 0 stand             [1]
   kCommandWaist,      ///< command_waist        yaw, roll, pitch                    [rad]
+  kBudgetCom,         ///< budget_com           ln of the CoM's stiffness, x and y  [ln N/m]
+  kBudgetHands,       ///< budget_hands         ln of the hands' stiffness          [ln N/m]
+  kBudgetNull,        ///< budget_null          ln of the null space's              [ln N·m/rad]
   kPhaseSin,          ///< phase_sin            sine of each foot's gait phase      [1]
   kPhaseCos,          ///< phase_cos            cosine                              [1]
   kConstant,          ///< constant             fixed numbers

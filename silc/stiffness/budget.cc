@@ -34,6 +34,23 @@ std::string ValidateAxes(const char* name, const Eigen::Vector3d& k) {
   return std::string(name) + ": stiffness must be finite and above 0 N/m on every axis";
 }
 
+std::string ValidateRanges(const BudgetSpec& spec) {
+  const auto& range = spec.command.range;
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!range[i]) continue;
+    const std::string name = Name(static_cast<CommandedNumber>(i));
+    if (!(std::isfinite(range[i]->high) && range[i]->low > 0)) {
+      return name + ": a range must be finite and above 0";
+    }
+    if (!(range[i]->low <= range[i]->high)) return name + ": the range is upside down";
+  }
+  if (range[kCommandCom] && !spec.com) return "com: has a range but no number along z";
+  if (range[kCommandHands] && !(spec.hand[0] && spec.hand[1])) {
+    return "hands: a range is for both hands";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string BudgetSpec::Validate() const {
@@ -52,7 +69,27 @@ std::string BudgetSpec::Validate() const {
   if (HasFloor() && condition != Condition::kDisc) {
     return "hand_floor: only the disc condition (S7c) has a band with a floor";
   }
-  return "";
+  return ValidateRanges(*this);
+}
+
+BudgetValues MiddleOf(const BudgetCommand& command) {
+  BudgetValues values;
+  for (int i = 0; i < kNumCommanded; ++i) {
+    values[i] = command.range[i] ? command.range[i]->Middle() : 1;
+  }
+  return values;
+}
+
+BudgetSpec BudgetAt(const BudgetSpec& spec, const BudgetValues& values) {
+  BudgetSpec at = spec;
+  at.command = {};
+  const auto& range = spec.command.range;
+  if (range[kCommandCom]) at.com->head<2>().setConstant(values[kCommandCom]);
+  if (range[kCommandHands]) {
+    for (auto& hand : at.hand) hand->setConstant(values[kCommandHands]);
+  }
+  if (range[kCommandNull]) at.null_stiffness = values[kCommandNull];
+  return at;
 }
 
 const char* Name(Channel channel) { return channel == Channel::kHeld ? "held" : "followed"; }
@@ -130,6 +167,7 @@ void NullWeightDiagonal(const BudgetSpec& spec, const Servo& servo, JointVector*
 }
 
 void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, BudgetRows* rows) {
+  SILC_CHECK(!spec.IsCommanded());
   int m = 0;
   rows->J.resize(kMaxTaskRows, contact.com.cols());
   rows->K_x.resize(kMaxTaskRows);

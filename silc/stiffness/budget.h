@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "silc/stiffness/budget_command.h"
 #include "silc/stiffness/condition.h"
 #include "silc/stiffness/contact_jacobian.h"
 #include "silc/stiffness/status.h"
@@ -41,15 +42,27 @@ struct BudgetSpec {
   Channel torque = Channel::kFollowed;   // sensed joint torque
   Channel gravity = Channel::kFollowed;  // sensed direction of gravity
   Condition condition = Condition::kDisc;
+  /// Numbers that a policy is told at run time instead (docs/command.md). Here they stand at the
+  /// middle of their ranges; BudgetAt() puts in those of a command.
+  BudgetCommand command;
 
+  /// Whether it has ranges: a budget for training, that nothing can be judged by as it is.
+  bool IsCommanded() const { return command.any(); }
   /// Whether hands must not be softer than some share of their stiffness: (S7c) of a band.
   bool HasFloor() const { return (hand_floor.array() > 0).any(); }
   /// Empty when sound, else a sentence: everything finite and positive; a floor under 1, for hands
-  /// that are named, and with the condition that has a band.
+  /// that are named, and with the condition that has a band; ranges the right way round and of
+  /// points that are named.
   std::string Validate() const;
 
   bool operator==(const BudgetSpec&) const = default;
 };
+
+/// The budget of one command (B2): a plain budget, without ranges.
+/// @pre values[i] is finite and above 0 where spec.command has a range
+BudgetSpec BudgetAt(const BudgetSpec& spec, const BudgetValues& values);
+/// The middle of every range (B3), 1 where there is none.
+BudgetValues MiddleOf(const BudgetCommand& command);
 
 /// What a spec bounds at one moment: the points it names, stacked. The centre of mass moves against
 /// the ground, through the feet; it has no row in flight, where nothing static holds it. The hands
@@ -59,6 +72,7 @@ struct BudgetRows {
   TaskVector K_x;    // m        how stiff each row may be                   [N/m]
   TaskVector floor;  // m        how stiff it must be: hand_floor K_x        [N/m]
 };
+/// @pre !spec.IsCommanded()
 void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, BudgetRows* rows);
 
 /// Joint budget with a weighted null space, factored.

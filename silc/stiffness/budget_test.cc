@@ -239,5 +239,63 @@ TEST(JointBudget, IllPosedInputIsTold) {
   EXPECT_EQ(JointBudget(nan, K_x, W, 1, &M), StiffnessStatus::kNotFinite);
 }
 
+BudgetSpec CommandedSpec() {
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(5, 5, 20000);
+  spec.hand[0] = spec.hand[1] = Eigen::Vector3d(7, 7, 7);
+  spec.hand_floor = Eigen::Vector3d(0, 0, 0.75);
+  spec.gravity = Channel::kHeld;
+  spec.command.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
+  return spec;
+}
+
+// (B2): the command's numbers on the axes it covers, everything else as the budget says it.
+TEST(BudgetAt, PutsTheCommandIntoTheBudget) {
+  const BudgetSpec spec = CommandedSpec();
+  const BudgetSpec at = BudgetAt(spec, {400, 150, 60});
+  EXPECT_FALSE(at.IsCommanded());
+  EXPECT_EQ(*at.com, Eigen::Vector3d(400, 400, 20000));
+  EXPECT_EQ(*at.hand[0], Eigen::Vector3d(150, 150, 150));
+  EXPECT_EQ(*at.hand[1], Eigen::Vector3d(150, 150, 150));
+  EXPECT_EQ(at.null_stiffness, 60);
+  EXPECT_EQ(at.hand_floor, spec.hand_floor);
+  EXPECT_EQ(at.gravity, Channel::kHeld);
+  EXPECT_EQ(at.Validate(), "");
+  // a number without a range stays as it is
+  BudgetSpec some = spec;
+  some.command.range[kCommandCom].reset();
+  some.command.range[kCommandNull].reset();
+  const BudgetSpec hands = BudgetAt(some, {400, 150, 60});
+  EXPECT_EQ(hands.com, spec.com);
+  EXPECT_EQ(hands.null_stiffness, spec.null_stiffness);
+  EXPECT_EQ(*hands.hand[1], Eigen::Vector3d(150, 150, 150));
+}
+
+TEST(BudgetAt, TheMiddleIsAsFarFromBothEnds) {
+  const BudgetCommand command = CommandedSpec().command;
+  const BudgetValues middle = MiddleOf(command);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    const BudgetRange& range = *command.range[i];
+    EXPECT_NEAR(middle[i] / range.low, range.high / middle[i], 1e-12);
+    EXPECT_TRUE(range.Contains(middle[i]) && range.Contains(range.low));
+    EXPECT_FALSE(range.Contains(1.01 * range.high) || range.Contains(0.99 * range.low));
+  }
+}
+
+TEST(BudgetAt, RangesAreValidated) {
+  BudgetSpec spec = CommandedSpec();
+  EXPECT_EQ(spec.Validate(), "");
+  spec.command.range[kCommandHands] = BudgetRange{1000, 100};
+  EXPECT_EQ(spec.Validate(), "hands: the range is upside down");
+  spec.command.range[kCommandHands] = BudgetRange{0, 100};
+  EXPECT_EQ(spec.Validate(), "hands: a range must be finite and above 0");
+  spec = CommandedSpec();
+  spec.hand[1].reset();
+  EXPECT_EQ(spec.Validate(), "hands: a range is for both hands");
+  spec = CommandedSpec();
+  spec.com.reset();
+  EXPECT_EQ(spec.Validate(), "com: has a range but no number along z");
+}
+
 }  // namespace
 }  // namespace silc

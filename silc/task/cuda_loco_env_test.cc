@@ -147,6 +147,36 @@ TEST_P(CudaLocoEnvOf, TellsTheCpusStory) {
   }
 }
 
+// Budget commands are a function of (seed, robot, episode, step): the GPU shows the CPU's.
+TEST_F(CudaLocoEnvTest, ShowsTheCpusBudgetCommands) {
+  LocoEnvOptions options = {.num_envs = kRobots, .seed = 3};
+  options.budget.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
+  options.config.budget_command.change = 0.2f;
+  options.config.budget_command.ramp_min = 0.06f;
+  options.config.budget_command.ramp_max = 0.2f;
+  options.layout = ReadTaskLayout(kDefaultTaskLayout);
+  AddBudgetTerms(options.budget, &*options.layout);
+  LocoEnv cpu(options);
+  CudaLocoEnv gpu(options, nullptr);
+  const std::size_t width = cpu.obs_width();
+  for (int t = 0; t <= 40; ++t) {
+    if (t > 0) StepBoth(&cpu, &gpu, RandomActions(t, 0.2));
+    const Copy g = Fetch(&gpu);
+    int differing = 0;
+    for (std::size_t env = 0; env < kRobots; ++env) {
+      bool differs = false;
+      // the newest frame is the last, and the budget its last three numbers
+      for (std::size_t i = (env + 1) * width - kNumCommanded; i < (env + 1) * width; ++i) {
+        EXPECT_LE(std::abs(g.obs[i]), 1 + 1e-5);
+        differs |= std::abs(g.obs[i] - cpu.view().obs[i]) > 1e-5;
+      }
+      differing += differs;
+    }
+    // a robot that fell for one of the two has begun another episode
+    EXPECT_LE(differing, kRobots * t / 400) << t;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Robots,
                          CudaLocoEnvOf,
                          ::testing::Values("g1-loco", "t1-stand", "berkeley-stand"),

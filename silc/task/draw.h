@@ -23,6 +23,7 @@ enum class DrawPurpose : std::uint32_t {
   kStrength,  // of motors, per episode
   kKick,      // each step
   kPayload,   // once per robot: what it carries
+  kBudget,    // budget commands, per episode
 };
 
 /// A stream of Philox draws on host and device: the words of Rng(seed, env, step) when the purpose

@@ -49,6 +49,49 @@ struct SavedHeader {
 };
 constexpr char kMagic[8] = {'s', 'i', 'l', 'c', 'e', 'n', 'v', '2'};
 
+BudgetLimits LimitsOf(const BudgetCommand& command, const TaskConfig& config, float control_dt) {
+  BudgetLimits limits = {};
+  limits.used = command.any();
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!command.range[i]) continue;
+    limits.low[i] = static_cast<float>(std::log(command.range[i]->low));
+    limits.high[i] = static_cast<float>(std::log(command.range[i]->high));
+  }
+  const float change = config.budget_command.change;
+  limits.change_steps = change > 0 ? Steps(change, control_dt) : 0;
+  return limits;
+}
+
+// The policy sees every number that is commanded, and no other: each once, as it is.
+void CheckBudgetTerms(const BudgetCommand& command, const ObservationLayout& layout) {
+  int seen[kNumCommanded] = {};
+  const auto fail = [&](const std::string& key, const std::string& what) {
+    throw ConfigError(layout.Place("task") + ": terms." + key + ": " + what);
+  };
+  for (const ObservationTerm& term : layout.terms) {
+    const auto told = CommandedBy(term.source);
+    if (!told) continue;
+    if (++seen[*told] > 1) fail(term.name, "this number of the budget is shown twice");
+    const auto& range = command.range[*told];
+    if (!range) {
+      fail(term.name,
+           std::string("the budget has no range for '") + Name(*told) +
+               "' to draw commands from\n  Train with one that has, as in --mode command, or take "
+               "the term out.");
+    }
+    const double farthest = std::max(std::abs(std::log(range->low) - term.offset),
+                                     std::abs(std::log(range->high) - term.offset));
+    if (farthest > term.clip_input || farthest * std::abs(term.scale[0]) > term.clip) {
+      fail(term.name, "a clip would hide the ends of the range; leave it out");
+    }
+  }
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!command.range[i] || seen[i] > 0) continue;
+    const std::string name = Name(static_cast<CommandedNumber>(i));
+    fail("budget_" + name, "is missing: the budget has a range that the policy must be told");
+  }
+}
+
 // Bytes that a robot has in each section of a saved state, in the order of the sections.
 std::vector<std::size_t> RobotBytes(const LocoMemory& memory, const PhysicsBatch& batch) {
   const std::size_t n = memory.states.size();
@@ -94,6 +137,8 @@ LocoSetup MakeLocoSetup(LocoEnvOptions options) {
   context.episode_steps = Steps(options.config.episode.length, context.robot.control_dt);
   context.resample_steps = Steps(options.config.commands.resample, context.robot.control_dt);
   context.physics_dt = static_cast<float>(setup.mujoco->opt.timestep);
+  context.budget = LimitsOf(options.budget, options.config, context.robot.control_dt);
+  CheckBudgetTerms(options.budget, setup.layout.layout);
   return setup;
 }
 

@@ -43,6 +43,7 @@ struct LocoEnvOptions {
   bool stagger =
       true;  // first episodes begin at random ages, so that time-outs do not come at once
   MotionLibrary motions;  // empty: generated reaches
+  BudgetCommand budget;   // what the layout's budget terms show; without ranges it has none
   // Where several processes train together, each has robots of its own. Robot i here is robot
   // first_env + i of total_envs, and draws what it would draw in one process with all of them.
   int first_env = 0;

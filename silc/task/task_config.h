@@ -119,6 +119,13 @@ struct TaskConfig {
     float recovery = 0;        // [s] after a push or kick in which a standing robot may step
   } push;
 
+  struct BudgetCommand {
+    // how the budget of a commanded policy changes; its ranges are the budget's own
+    float change = 5;                     // [s] between changes; 0: one command per episode
+    float ramp_prob = 0.5f;               // [1] of changes that are ramps, not jumps
+    float ramp_min = 0.2f, ramp_max = 2;  // [s] that a ramp takes
+  } budget_command;
+
   struct Curriculum {
     // episodes are judged by the share of their length survived; a time-out is 1
     float penalty_start = 0.1f;      // [1] scale of the curriculum's penalties

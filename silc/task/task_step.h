@@ -6,6 +6,7 @@
 #include "silc/physics/field_view.h"
 #include "silc/stiffness/contact_mode.h"
 #include "silc/task/arm_reference.h"
+#include "silc/task/budget_draw.h"
 #include "silc/task/crew.h"
 #include "silc/task/hand_force.h"
 #include "silc/task/observation.h"
@@ -38,6 +39,7 @@ struct TaskContext {
   TaskObservation observation;
   ReachTable reaches;
   MotionTable motions;
+  BudgetLimits budget;
   TaskProgress* progress;
   std::uint64_t seed;
   std::uint32_t first_env;  // number of robot 0 here among those of all processes
@@ -517,6 +519,14 @@ SILC_HD void GatherValues(const TaskContext& t,
     *at(TermSource::kCommandWalk) = s.command.walk;
     *at(TermSource::kConstant) = 0;
     PutPhases(t.observation, s.phase, s.command.walk, values);
+  }
+  if (crew.Does(2)) {
+    float* u = at(TermSource::kBudgetCom);
+    for (int i = 0; i < kNumCommanded; ++i) u[i] = 0;
+    if (t.budget.used) {
+      const BudgetKey key = {t.seed, RobotId(t, env), EpisodeOf(t, s)};
+      DrawBudget(t.config.budget_command, t.budget, key, s.k, robot.control_dt, u);
+    }
   }
 }
 

@@ -66,6 +66,11 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
   s.tau = std::move(columns.tau);
   s.g = std::move(columns.g);
   for (const ObservationSlot& slot : layout.table.slots) s.age.push_back(slot.age);
+  for (const ObservationEntry<double>& entry : layout.table.entries) {
+    if (const auto told = CommandedBy(entry.source)) {
+      s.command[*told] = {entry.newest, entry.offset, entry.scale};
+    }
+  }
   return spec;
 }
 

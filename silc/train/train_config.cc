@@ -278,6 +278,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   ApplyTrainOverrides(request.overrides, &config);
   MatchLayout(&config.task_config, &config.layout);
   CheckBudget(config);
+  if (IsBounded(config)) AddBudgetTerms(config.budget.command, &config.layout);
   return config;
 }
 
@@ -440,6 +441,7 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
                     ? config.learn.threads
                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   env.samples = IsBounded(config);
+  if (IsBounded(config)) env.budget = config.budget.command;
   if (!config.motions.empty()) {
     const RobotModel robot = RobotModel::Load(config.robot);
     std::vector<MotionClip> clips;

@@ -10,12 +10,15 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
+#include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/trainer.h"
 #include "silc/npz/npz.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy.h"
 #include "silc/policy/policy_metadata.h"
+#include "silc/policy/training_notes.h"
+#include "silc/task/budget_draw.h"
 #include "silc/train/loco_spec.h"
 
 namespace silc {
@@ -108,6 +111,88 @@ TEST(TrainRun, StoppedAndResumedEndsWithTheSameBytes) {
   EXPECT_EQ(runs[0].method, "silc-paper");
   EXPECT_TRUE(std::isfinite(runs[0].reward));
   fs::remove_all(options.folder);
+}
+
+TrainConfig SmallCommanded() {
+  TrainConfig config = ResolveTrainConfig({.task = "g1-loco",
+                                           .method = "silc",
+                                           .mode = "command",
+                                           .envs = 16,
+                                           .overrides = {"learn.iterations=2",
+                                                         "learn.steps=8",
+                                                         "learn.actor_hidden=[16, 8]",
+                                                         "learn.critic_hidden=[16]",
+                                                         "learn.penalty.samples=16",
+                                                         "learn.penalty.every=1",
+                                                         "task.budget_command.change=0.2",
+                                                         "task.budget_command.ramp_min=0.1",
+                                                         "task.budget_command.ramp_max=0.2",
+                                                         "task.episode.length=0.5"}});
+  return config;
+}
+
+// `silc train g1-loco --method silc --mode command`: the layout has the budget's terms, the
+// policy's file its ranges, and a run that is stopped and resumed ends as one that is not.
+TEST(TrainRun, ACommandedPolicyIsTrainedAndSaysSo) {
+  TrainRunOptions options;
+  options.config = SmallCommanded();
+  EXPECT_EQ(ObservationWidth(options.config.layout), 5 * 134);
+  options.folder = Folder("commanded");
+  RunTraining(options);
+  const std::string whole = LastCheckpoint(options.folder, 2);
+  const OnnxModel model = ReadOnnx(options.folder + "/policy.onnx");
+  const TrainingNotes notes = TrainingNotesOf(model.metadata);
+  EXPECT_EQ(notes.mode, "command");
+  EXPECT_EQ(ParseBudget(notes.budget, "x").spec, ReadBudget("command").spec);
+  EXPECT_EQ(notes.budget.find("com: {from: 200, to: 3000, z: 20000}"), 0u) << notes.budget;
+  const ObservationLayout layout = ChooseLayout(model.metadata, "", "", "p");
+  EXPECT_EQ(ObservationWidth(layout), 5 * 134);
+  EXPECT_EQ(layout.terms.back().source, TermSource::kBudgetNull);
+  fs::remove_all(options.folder);
+
+  std::atomic<bool> stop{true};
+  options.folder = Folder("commanded_parts");
+  options.stop = &stop;
+  EXPECT_EQ(RunTraining(options).iteration, 1);
+  options.config = ReadTrainConfig(options.folder + "/config.yaml");
+  EXPECT_EQ(options.config.budget, ReadBudget("command").spec);
+  options.resume = true;
+  options.stop = nullptr;
+  EXPECT_TRUE(RunTraining(options).done);
+  EXPECT_TRUE(LastCheckpoint(options.folder, 2) == whole);
+  fs::remove_all(options.folder);
+}
+
+// The learner finds each robot's command where the environment put it: (B3) both ways.
+TEST(LocoSpec, SaysWhereTheCommandStands) {
+  const TrainConfig config = SmallCommanded();
+  LocoVecEnv env(EnvOptionsOf(config));
+  const StiffnessSpec& s = env.spec().stiffness_spec;
+  const std::vector<float> actions(16 * kTaskJoints, 0.0f);
+  const LocoStep step = env.env().Step(actions);
+  for (int robot = 0; robot < 16; ++robot) {
+    const EnvState& state = env.env().state(robot);
+    float u[kNumCommanded];
+    BudgetLimits limits = {.used = true, .change_steps = 10};
+    for (int i = 0; i < kNumCommanded; ++i) {
+      limits.low[i] = static_cast<float>(std::log(config.budget.command.range[i]->low));
+      limits.high[i] = static_cast<float>(std::log(config.budget.command.range[i]->high));
+    }
+    // in the first control step no robot has been reset but at the start
+    ASSERT_EQ(step.flag[robot] & kFailed, 0);
+    const std::uint32_t episode = step.flag[robot] == kRunning ? 0 : 1;
+    DrawBudget(config.task_config.budget_command,
+               limits,
+               {config.learn.seed, static_cast<std::uint32_t>(robot), episode},
+               state.k,
+               0.02f,
+               u);
+    for (int i = 0; i < kNumCommanded; ++i) {
+      const CommandInput& told = s.command[i];
+      ASSERT_GE(told.input, 4 * 134 + 131) << "not of the newest frame";
+      EXPECT_NEAR(step.obs[robot * 670 + told.input] / told.scale + told.offset, u[i], 1e-5);
+    }
+  }
 }
 
 // A warm start needs the other run's files once: killed before its first checkpoint and resumed, it

@@ -73,7 +73,9 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
   }
   if (options_.mode) budget_modes_.push_back(*options_.mode);
   for (const std::string& name : BudgetNames()) {
-    if (!options_.mode || name != *options_.mode) budget_modes_.push_back(name);
+    if (options_.mode && name == *options_.mode) continue;
+    // what has ranges judges nobody
+    if (!ReadBudget(name).spec.IsCommanded()) budget_modes_.push_back(name);
   }
 
   for (std::size_t i = 0; i < options_.policies.size(); ++i) {
@@ -138,7 +140,11 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
   TrainingNotes notes;
   Policy policy = LoadPolicy(file, options_.layout, *robot_model_, &notes);
   // whatever can be refused is refused before the robot has changed
-  if (robot->budget == 0) BudgetOfPolicy(notes, file);
+  const std::optional<std::string> asked = policy.sees_budget() ? options_.budget : std::nullopt;
+  if (robot->budget == 0 || asked) {
+    const PolicyBudget own = BudgetOfPolicy(notes, file, asked);
+    if (own.told) policy.SetBudget(*own.told);
+  }
   LoopOptions options;
   options.servo = ServoFor(*robot_model_, policy, "");
   options.command = command_;
@@ -163,7 +169,11 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
 
 void LiveSimulation::GiveBudget(Robot* robot) {
   if (robot->budget == 0) {
-    robot->judged_by = BudgetOfPolicy(robot->notes, policy_files_[robot->policy]).budget;
+    const bool commanded = robot->loop->policy().sees_budget();
+    robot->judged_by =
+        BudgetOfPolicy(
+            robot->notes, policy_files_[robot->policy], commanded ? options_.budget : std::nullopt)
+            .budget;
   } else {
     robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
   }

@@ -20,6 +20,7 @@ struct SimulationOptions {
   std::string robot = kDefaultRobot;
   std::string layout;                 // "" for what each policy file says
   std::optional<std::string> mode;    // none: the budget inside each policy
+  std::optional<std::string> budget;  // told to policies that see their budget; none: the middle
   std::vector<std::string> policies;  // ONNX files, one robot each; at least one
   std::vector<std::string> choices;   // more files that a robot can be given while it runs
   /// Observe every control step before the physics goes on: exact and slower. For recordings.
