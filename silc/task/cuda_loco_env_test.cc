@@ -149,7 +149,7 @@ TEST_P(CudaLocoEnvOf, TellsTheCpusStory) {
 
 // Budget commands are a function of (seed, robot, episode, step): the GPU shows the CPU's.
 TEST_F(CudaLocoEnvTest, ShowsTheCpusBudgetCommands) {
-  LocoEnvOptions options = {.num_envs = kRobots, .seed = 3};
+  LocoEnvOptions options = {.num_envs = kRobots, .seed = 3, .samples = true};
   options.budget.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
   options.config.budget_command.change = 0.2f;
   options.config.budget_command.ramp_min = 0.06f;
