@@ -340,7 +340,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
   TickRecord record;
   while (true) {
     // without a robot time goes on all the same, or its loss would never be noticed
-    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 100ms : 1000ms);
+    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 20ms : 1000ms);
     now_ns = fresh ? static_cast<std::int64_t>(state.tick) * 1'000'000 : now_ns + 100 * period_ns;
     if (begin == 0) begin = now_ns;
     TickInput input;
