@@ -69,6 +69,12 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   const Outcome observed = Silc("observe " + PolicyFile() + " --states " + log);
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
+#ifdef SILC_HAS_VIEW
+  const std::string page = (folder / "page.html").string();
+  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + log + " --export " + page);
+  EXPECT_EQ(viewed.code, 0) << viewed.text;
+  EXPECT_NE(ReadFile(page).find("window.silcRecording"), std::string::npos);
+#endif
 }
 
 // A silc with a terminal or a pipe to type into.
