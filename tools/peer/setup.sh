@@ -34,7 +34,7 @@ if [[ ! -e "$folder/venv/ready" ]]; then
   ln -s "$(command -v idlc)" "$folder/cyclone/bin"
   python3 -m venv "$folder/venv"
   CYCLONEDDS_HOME="$folder/cyclone" "$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
-    cyclonedds==0.10.2 mujoco==3.17.0 numpy pygame setuptools
+    cyclonedds==0.10.2 mujoco==3.17.0 numpy pygame setuptools wheel
   # without its dependencies: OpenCV is for cameras
   "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     "$folder/unitree_sdk2_python"

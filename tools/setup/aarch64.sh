@@ -26,8 +26,11 @@ if [[ ! -e "$folder/ready" ]]; then
   touch "$folder/ready"
 fi
 library="$folder/root/usr/lib/aarch64-linux-gnu"
+# Debian keeps some of Cyclone's headers by machine type
+headers="-isystem $folder/root/usr/include/aarch64-linux-gnu"
 cmake --preset robot -B build/robot-aarch64 -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
   -DCMAKE_LIBRARY_ARCHITECTURE=aarch64-linux-gnu "-DCMAKE_PREFIX_PATH=$folder/root/usr;/usr" \
+  "-DCMAKE_C_FLAGS=$headers" "-DCMAKE_CXX_FLAGS=$headers" \
   "-DCMAKE_EXE_LINKER_FLAGS=-Wl,-rpath-link,$library" -DSILC_UNITY=ON
 cmake --build build/robot-aarch64
