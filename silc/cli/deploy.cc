@@ -129,7 +129,7 @@ void AddDeploy(CLI::App* app) {
       ->check(NumberIn(0, 10))
       ->capture_default_str();
   verb->add_option("--preflight", args->preflight, "simulated standing before [s]; 0: none")
-      ->check(NumberIn(0.0, 60.0))
+      ->check(NumberIn(0.0, 3600.0))
       ->capture_default_str();
   verb->add_option("--wait", args->wait, "for the robot's first state [s]")
       ->check(NumberIn(0.1, 3600.0))

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes on the loopback interface, in lock step: a robot and its controller.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
@@ -62,6 +69,179 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   const Outcome observed = Silc("observe " + PolicyFile() + " --states " + log);
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
+#ifdef SILC_HAS_VIEW
+  const std::string page = (folder / "page.html").string();
+  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + log + " --export " + page);
+  EXPECT_EQ(viewed.code, 0) << viewed.text;
+  EXPECT_NE(ReadFile(page).find("window.silcRecording"), std::string::npos);
+#endif
+}
+
+// A silc with a terminal or a pipe to type into.
+class TypedSilc {
+ public:
+  /// On a terminal of its own: keys come as they are typed, its words come back here.
+  static TypedSilc OnTerminal(const std::string& arguments) {
+    TypedSilc silc;
+    std::vector<std::string> words = Words(arguments);
+    const std::vector<char*> argv = Pointers(&words);
+    silc.pid_ = forkpty(&silc.in_, nullptr, nullptr, nullptr);
+    if (silc.pid_ == 0) {
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    return silc;
+  }
+  /// Lines from a pipe, its words into a file.
+  static TypedSilc OnPipe(const std::string& arguments, const std::string& log) {
+    TypedSilc silc;
+    std::vector<std::string> words = Words(arguments);
+    const std::vector<char*> argv = Pointers(&words);
+    int ends[2] = {-1, -1};
+    if (pipe(ends) != 0) return silc;
+    const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    silc.pid_ = fork();
+    if (silc.pid_ == 0) {
+      dup2(ends[0], STDIN_FILENO);
+      dup2(file, STDOUT_FILENO);
+      close(ends[1]);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(ends[0]);
+    close(file);
+    silc.in_ = ends[1];
+    return silc;
+  }
+
+  void Type(const std::string& keys) const {
+    ASSERT_EQ(write(in_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
+  /// Waits until its words, from where the last call ended, contain `text`; a minute at most.
+  bool Says(const std::string& text) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (true) {
+      const std::size_t found = said_.find(text, heard_);
+      if (found != std::string::npos) {
+        heard_ = found + text.size();
+        return true;
+      }
+      pollfd words{in_, POLLIN, 0};
+      char some[4096];
+      if (std::chrono::steady_clock::now() > end) return false;
+      if (poll(&words, 1, 100) <= 0) continue;
+      const ssize_t count = read(in_, some, sizeof some);
+      if (count <= 0) return false;
+      said_.append(some, static_cast<std::size_t>(count));
+    }
+  }
+  /// Its exit status.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    close(in_);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  const std::string& said() const { return said_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  static std::vector<std::string> Words(const std::string& arguments) {
+    std::vector<std::string> words = {SilcBinary()};
+    std::istringstream stream(arguments);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+  }
+  static std::vector<char*> Pointers(std::vector<std::string>* words) {
+    std::vector<char*> argv;
+    for (std::string& word : *words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return argv;
+  }
+  pid_t pid_ = -1;
+  int in_ = -1;
+  std::string said_;
+  std::size_t heard_ = 0;
+};
+
+// Where the base was in the last whole line that a simulated robot wrote; false: none yet.
+bool LastBase(const std::string& file, double* x, double* z, bool* held) {
+  const std::string text = ReadFile(file);
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string::npos || end == 0) return false;
+  const std::size_t begin = text.rfind('\n', end - 1);
+  const std::string line = text.substr(begin == std::string::npos ? 0 : begin + 1);
+  double y = 0;
+  if (std::sscanf(line.c_str(), "%*f s base %lf %lf %lf", x, &y, z) != 3) return false;
+  *held = line.find("gantry") != std::string::npos;
+  return true;
+}
+
+template <typename Condition>
+bool Becomes(Condition condition) {
+  for (int k = 0; k < 1200; ++k) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+TEST(DeployCli, WalksByKey) {
+  const fs::path folder = fs::path(::testing::TempDir()) / ("silc_keys_" + Domain(0));
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string seconds = (folder / "robot.txt").string();
+  TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(0), seconds);
+  TypedSilc deploy =
+      TypedSilc::OnTerminal("deploy " + PolicyFile() +
+                            " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
+                            "--domain " +
+                            Domain(0));
+  EXPECT_TRUE(deploy.Says("space EMERGENCY STOP")) << deploy.said();
+  deploy.Type("d");
+  EXPECT_TRUE(deploy.Says("now: damping")) << deploy.said();
+  deploy.Type("s");
+  EXPECT_TRUE(deploy.Says("now: standing up")) << deploy.said();
+  EXPECT_TRUE(deploy.Says("now: standing\r\n")) << deploy.said();
+  deploy.Type("p");
+  EXPECT_TRUE(deploy.Says("now: policy")) << deploy.said();
+  double x = 0, z = 0, from = 0;
+  bool held = true;
+  robot.Type("release\n");
+  EXPECT_TRUE(Becomes([&] { return LastBase(seconds, &x, &z, &held) && !held; }));
+  from = x;
+  deploy.Type("wwwww");  // 0.5 m/s
+  EXPECT_TRUE(Becomes([&] { return LastBase(seconds, &x, &z, &held) && x > from + 0.4; }))
+      << ReadFile(seconds);
+  EXPECT_GT(z, 0.6) << "on its feet";
+  deploy.Type(" ");
+  EXPECT_TRUE(deploy.Says("emergency_stop: 1")) << deploy.said();
+  EXPECT_TRUE(deploy.Says("now: damping")) << deploy.said();
+  deploy.Type("s");
+  EXPECT_TRUE(deploy.Says("refused, because of emergency_stop")) << deploy.said();
+  deploy.Type("\x03");  // the end
+  EXPECT_TRUE(deploy.Says("ended in a stop: emergency_stop")) << deploy.said();
+  EXPECT_EQ(deploy.Wait(), 1);
+  kill(robot.pid(), SIGINT);
+  robot.Wait();
+}
+
+// Keys from nowhere are a terminal that is gone.
+TEST(DeployCli, StopsWhenTheTerminalIsGone) {
+  const std::string script = (fs::path(::testing::TempDir()) / ("silc_gone_" + Domain(1))).string();
+  WriteFileAtomically(script, "0.1 press B\n");
+  const pid_t robot =
+      StartSilc("sim --dds --lockstep --domain " + Domain(1) + " --script @" + script);
+  const Outcome outcome = Silc("deploy " + PolicyFile() +
+                               " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
+                               "--seconds 1 --domain " +
+                               Domain(1) + " < /dev/null");
+  kill(robot, SIGINT);
+  int status = 0;
+  waitpid(robot, &status, 0);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.text.find("STOP"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("console_lost"), std::string::npos) << outcome.text;
 }
 
 TEST(DeployCli, SaysWhyItDoesNotDrive) {

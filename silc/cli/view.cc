@@ -17,6 +17,7 @@
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/view/export_html.h"
+#include "silc/view/replay.h"
 #include "silc/view/session.h"
 #include "silc/view/viewer.h"
 
@@ -28,7 +29,7 @@ struct ViewArguments {
   std::string robot = kDefaultRobot, layout, host = "127.0.0.1", token;
   std::optional<std::string> mode, budget;
   int port = 8080;
-  std::string export_to;
+  std::string export_to, states;
   double seconds = 10;  // [s]
 };
 
@@ -107,6 +108,16 @@ void RunView(const ViewArguments& args) {
   options.server.port = args.port;
   options.server.token = args.token == "random" ? RandomToken() : args.token;
 
+  if (!args.states.empty()) {
+    if (policies.size() != 1 || args.policies.empty()) {
+      throw ConfigError("silc view --states: name the one POLICY that made these states");
+    }
+    ProgressLine progress("observing");
+    WriteFileAtomically(args.export_to,
+                        ExportStatesHtml(options.simulation, args.states, progress.callback()));
+    fmt::print("wrote {}\n", args.export_to);
+    return;
+  }
   if (!args.export_to.empty()) {
     ExportOptions recording{options.simulation, args.seconds};
     ProgressLine progress("recording");
@@ -156,6 +167,12 @@ void AddView(CLI::App* app) {
       ->check(NumberIn(0.1, 30))
       ->needs(to)
       ->capture_default_str();
+  verb->add_option(
+          "--states",
+          args->states,
+          "with --export: play these states of a robot, a log of silc deploy or an .npz of "
+          "qpos and qvel, with the stiffness that POLICY makes there")
+      ->needs(to);
   verb->callback([args] { RunView(*args); });
 }
 

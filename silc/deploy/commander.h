@@ -126,6 +126,7 @@ class Commander {
   std::uint64_t late_ticks() const { return late_ticks_; }
   double softness() const { return gain_scale_; }
   const JointArray& target() const { return target_; }  ///< [rad] before torque and range limits
+  const LowState& robot() const { return robot_; }      ///< the last state that was believed
   const CommanderConfig& config() const { return config_; }
 
  private:

@@ -26,6 +26,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;  // [ns]
 // above the policy; observing and logging have what is left
 constexpr int kCommandPriority = 80, kLinkPriority = 75, kPolicyPriority = 70;
 constexpr double kDampAtEnd = 1;  // [s]
+constexpr int kAloneAtEnd = 3;    // [1] waits without a robot, in lock step
 
 std::int64_t Now() {
   timespec t{};
@@ -301,7 +302,8 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
       record->latched = commander_.latched_fault().fault;
       record->sent = result.send && !options_.dry_run;
       record->fresh = input.frame != nullptr;
-      if (input.frame != nullptr) record->robot = *input.frame;
+      // a tick without a state shows the one before, not what this place of the ring held
+      record->robot = input.frame != nullptr ? *input.frame : commander_.robot();
       record->command = result.command;
       s.records.Push();
     } else {
@@ -332,36 +334,45 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
   LowState state{};
   PolicyAnswer answer;
   StiffnessNote note;
-  bool answered = false, noted = false;
+  bool answering = false, noted = false;
+  int failed_sends = 0, alone = 0;
   std::int64_t now_ns = 0, begin = 0, before = 0, stopped = 0;
   TickRecord record;
   while (true) {
     // without a robot time goes on all the same, or its loss would never be noticed
-    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 100ms : 1000ms);
+    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 20ms : 1000ms);
     now_ns = fresh ? static_cast<std::int64_t>(state.tick) * 1'000'000 : now_ns + 100 * period_ns;
     if (begin == 0) begin = now_ns;
-    const bool over = stop || IsOver(begin, now_ns, options_.seconds);
-    if (over && stopped == 0) stopped = std::max<std::int64_t>(now_ns, 1);
     TickInput input;
+    input.link = link_->Health();
+    input.link.failed_sends = failed_sends;
+    // a simulation that is gone does not come back
+    alone = fresh || input.link.robot_present ? 0 : alone + 1;
+    const bool over = stop || IsOver(begin, now_ns, options_.seconds) || alone > kAloneAtEnd;
+    if (over && stopped == 0) stopped = std::max<std::int64_t>(now_ns, 1);
     input.now_ns = now_ns;
     input.frame = fresh ? &state : nullptr;
+    // an answer that says when it came is held back until then
+    const bool answered = answering && answer.answered_ns <= now_ns;
     input.answer = answered ? &answer : nullptr;
+    answering = answering && !answered;
     input.stiffness = noted ? &note : nullptr;
-    input.link = link_->Health();
     input.keys = panel_.Take();
     if (stopped != 0) input.keys.damp = true;
     const TickResult& result = commander_.Tick(input);
-    answered = noted = false;
-    if (result.ask_policy) {
+    noted = false;
+    if (result.ask_policy && !answering) {
+      answer.answered_ns = 0;
       work_.policy(result.request, &answer);
       answer.sequence = result.request.sequence;
       answer.session = result.request.session;
-      answer.asked_ns = answer.answered_ns = result.request.time_ns;
-      answered = true;
-      if (work_.observe) {
-        work_.observe(result.request, &note);
-        noted = true;
-      }
+      answer.asked_ns = result.request.time_ns;
+      if (answer.answered_ns == 0) answer.answered_ns = answer.asked_ns;
+      answering = true;
+    }
+    if (result.ask_policy && work_.observe) {
+      work_.observe(result.request, &note);
+      noted = true;
     }
     Tell(result);
     deadlines_.Add(before == 0 ? options_.commander.tick_period : 1e-9 * double(now_ns - before),
@@ -384,7 +395,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
       for (MotorCommand& motor : command.motor) motor = MotorCommand{};
       command.crc = FrameCrc(command);
     }
-    if (!options_.dry_run) link_->SendCommand(command);
+    if (!options_.dry_run) failed_sends = link_->SendCommand(command) ? 0 : failed_sends + 1;
     if (stopped != 0 &&
         (1e-9 * double(now_ns - stopped) > kDampAtEnd || result.state == DriveState::kOff)) {
       return;

@@ -64,6 +64,7 @@ struct DeadlineStatistics {
 /// What is asked of, and told to, the rest of the program. Each is called by one thread of its own
 /// and may allocate, lock and take its time; its answer then comes late, and the commander says so.
 struct NodeWork {
+  /// In lock step an answer may say when it came (answered_ns); else it comes with the next tick.
   std::function<void(const PolicyRequest&, PolicyAnswer*)> policy;
   std::function<void(const PolicyRequest&, StiffnessNote*)> observe;  ///< may be empty
   std::function<void(const TickRecord&)> log;                         ///< may be empty

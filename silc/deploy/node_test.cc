@@ -123,6 +123,47 @@ TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
   EXPECT_TRUE(IsDamping(last, config)) << "the last word";
 }
 
+// States come more slowly than ticks: a record without a new state shows the one before.
+TEST(Node, LogsTheLastStateInTicksWithoutOne) {
+  const CommanderConfig config = PatientConfig();
+  InProcessBus bus;
+  const std::unique_ptr<RobotLink> link = bus.MakeLink();
+  const std::unique_ptr<RobotPort> port = bus.MakePort();
+  std::atomic<bool> stop{false}, over{false};
+  std::thread robot_thread([&] {
+    PlainRobot robot(config);
+    while (!over) {
+      port->SendState(robot.Frame());
+      std::this_thread::sleep_for(10ms);
+      for (int k = 0; k < 5; ++k) robot.Step(nullptr, config);
+    }
+  });
+  NodeOptions options;
+  options.commander = config;
+  options.realtime = false;
+  options.seconds = 0.5;
+  NodeWork work;
+  std::uint32_t last = 0;
+  int fresh = 0, repeated = 0, wrong = 0;
+  work.log = [&](const TickRecord& record) {
+    if (record.fresh) {
+      last = record.robot.tick;
+      ++fresh;
+    } else if (fresh > 0) {
+      ++repeated;
+      wrong += record.robot.tick != last ? 1 : 0;
+    }
+  };
+  Node node(link.get(), options, std::move(work));
+  node.panel().Damp();
+  node.Run(stop);
+  over = true;
+  robot_thread.join();
+  EXPECT_GT(fresh, 2);
+  EXPECT_GT(repeated, 10);
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(DeadlineStatistics, CountsWhatWasLate) {
   DeadlineStatistics statistics;
   for (int k = 0; k < 999; ++k) statistics.Add(0.002, 0.002, 1e-6);

@@ -60,7 +60,7 @@ TEST(Remote, RefusesSticksThatAreNoSticks) {
 TEST(Remote, RandomBytesNeverGiveASpeedBeyondAFullStick) {
   std::mt19937 rng(3);
   RemoteRequests requests(0.6, 0.3, 0.7);
-  for (int trial = 0; trial < 50'000; ++trial) {
+  for (int trial = 0; trial < 100'000; ++trial) {
     Bytes bytes;
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(rng());
     const OperatorRequest request = requests.Read(DecodeRemote(bytes));

@@ -234,6 +234,8 @@ TEST(Preflight, RefusesWithAReason) {
   reasons = CheckPolicy(g1.robot, g1.policy, limp, 0.75, 3);
   ASSERT_EQ(reasons.size(), 1U);
   EXPECT_NE(reasons[0].find("the robot fell"), std::string::npos) << reasons[0];
+  EXPECT_EQ(FindStandingFall(g1.robot, g1.policy, g1.servo, 0.75, 1), "");
+  EXPECT_NE(FindStandingFall(g1.robot, g1.policy, limp, 0.75, 3).find("after "), std::string::npos);
 }
 
 TEST(Preflight, RefusesAnotherRobotAndAnotherWriter) {

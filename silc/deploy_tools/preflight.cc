@@ -49,6 +49,16 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
   }
   if (!reasons.empty() || seconds <= 0) return reasons;
 
+  const std::string fall = FindStandingFall(robot, policy, servo, height, seconds);
+  if (!fall.empty()) reasons.push_back("standing in simulation, " + fall);
+  return reasons;
+}
+
+std::string FindStandingFall(const RobotModel& robot,
+                             const Policy& policy,
+                             const Servo& servo,
+                             double height,
+                             double seconds) {
   LoopOptions options;
   options.servo = servo;
   options.command.height = height;
@@ -57,11 +67,9 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
   for (int k = 0; k < steps; ++k) {
     const LoopStatus status = loop.Step();
     if (status == LoopStatus::kRunning) continue;
-    reasons.push_back(
-        fmt::format("standing in simulation, after {:.1f} s: {}", loop.time(), Describe(status)));
-    break;
+    return fmt::format("after {:.1f} s: {}", loop.time(), Describe(status));
   }
-  return reasons;
+  return "";
 }
 
 std::vector<std::string> CheckRobot(const RobotSpec& spec,

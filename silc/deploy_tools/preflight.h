@@ -23,6 +23,14 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
                                      double height,
                                      double seconds);
 
+/// How `seconds` of standing in MuJoCo end early: "after 66.5 s: the robot fell: ..."; "": they do
+/// not. Without a link: what falls here falls because of the policy.
+std::string FindStandingFall(const RobotModel& robot,
+                             const Policy& policy,
+                             const Servo& servo,
+                             double height,
+                             double seconds);
+
 /// Reasons not to drive the robot that sent `state`: machine mode, mode_pr, numbers that are none,
 /// somebody else who writes commands.
 std::vector<std::string> CheckRobot(const RobotSpec& spec,

@@ -18,6 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr double kForeseenStanding = 120;  // [s] a second or so of computing
+
 void Refuse(const std::string& what, const std::vector<std::string>& reasons) {
   if (reasons.empty()) return;
   std::string text = what;
@@ -80,6 +82,12 @@ DeploySummary RunDeploy(const RobotModel& robot,
   node_options.seconds = options.seconds;
   Refuse("the policy is not put on the robot:",
          CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds));
+  // slow ends are told, not refused: a robot that walks, or is put down in time, never meets them
+  if (options.preflight_seconds > 0) {
+    const std::string fall =
+        FindStandingFall(robot, policy, servo, options.height, kForeseenStanding);
+    if (!fall.empty()) say("warning: standing still in simulation, " + fall);
+  }
   AwaitRobot(robot.spec(), link, options);
 
   DeploySummary summary;

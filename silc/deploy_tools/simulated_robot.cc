@@ -20,11 +20,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kLift = 0.04;                     // [m] feet above the floor in the gantry
-constexpr double kReleaseTime = 1;                 // [s]
-constexpr double kPressTime = 0.1;                 // [s]
-constexpr double kSpring = 8000, kDamper = 600;    // [N/m], [N·s/m] of the gantry
-constexpr double kTwist = 400, kTwistDamper = 40;  // [N·m/rad], [N·m·s/rad]
+constexpr double kLift = 0.04;                         // [m] feet above the floor in the gantry
+constexpr double kReleaseTime = 1;                     // [s]
+constexpr double kPressTime = 0.1;                     // [s]
+constexpr double kSpring = 8000, kDamper = 600;        // [N/m], [N·s/m] of the gantry
+constexpr double kGripSpring = 800, kGripDamper = 20;  // [N·m/rad], [N·m·s/rad]
+constexpr double kGripSpeed = 8;                       // [rad/s]
+constexpr int kGrippedJoint = 15;                      // left shoulder pitch
+constexpr double kTwist = 400, kTwistDamper = 40;      // [N·m/rad], [N·m·s/rad]
 
 struct NamedButton {
   const char* name;
@@ -45,23 +48,11 @@ constexpr NamedButton kButtons[] = {
 }  // namespace
 
 const std::vector<std::string>& InjectedFaults() {
-  static const std::vector<std::string> names = {"silence",
-                                                 "crc",
-                                                 "freeze",
-                                                 "restart",
-                                                 "mode_machine",
-                                                 "mode_pr",
-                                                 "nan",
-                                                 "quaternion",
-                                                 "speed",
-                                                 "gyro",
-                                                 "encoder",
-                                                 "torque",
-                                                 "casing",
-                                                 "winding",
-                                                 "motor_fault",
-                                                 "dead_motor",
-                                                 "remote"};
+  static const std::vector<std::string> names = {
+      "silence",  "crc",         "freeze", "restart", "mode_machine", "mode_pr",
+      "nan",      "quaternion",  "tilt",   "speed",   "fast",         "gyro",
+      "encoder",  "torque",      "casing", "winding", "motor_fault",  "dead_motor",
+      "arm_held", "arm_dragged", "remote"};
   return names;
 }
 
@@ -163,11 +154,33 @@ void SimulatedRobot::Happen(const ScriptEvent& event) {
   } else if (event.what == "fault") {
     fault_ = event.name;
     frozen_tick_ = last_.tick;
+    arm_grip_ = JointPosition(kGrippedJoint);
   } else if (event.what == "mend") {
     fault_.clear();
   } else if (event.what == "end") {
     ended_ = true;
   }
+}
+
+double SimulatedRobot::JointPosition(int joint) const {
+  return data_->qpos[robot_.qpos_address()[static_cast<std::size_t>(joint)]];
+}
+
+double SimulatedRobot::MeasuredPosition(int joint) const {
+  return fault_ == "encoder" && joint == 5 ? 0.5 : JointPosition(joint);
+}
+
+// Somebody takes the arm and leads it away: a spring whose other end moves.
+void SimulatedRobot::ApplyGrip() {
+  const int dof = robot_.dof_address()[kGrippedJoint];
+  data_->qfrc_applied[dof] = 0;
+  const double way = fault_ == "arm_held" ? 1.2 : fault_ == "arm_dragged" ? 2.6 : 0;  // [rad]
+  if (way == 0) return;
+  const double q = JointPosition(kGrippedJoint);
+  // up, in front of the robot, where nothing is in the way; shoulder pitch is negative there
+  gripped_ = std::min(way, gripped_ + kGripSpeed * robot_.model()->opt.timestep);
+  data_->qfrc_applied[dof] =
+      kGripSpring * (arm_grip_ - gripped_ - q) - kGripDamper * data_->qvel[dof];
 }
 
 void SimulatedRobot::ApplyGantry() {
@@ -201,7 +214,7 @@ void SimulatedRobot::Step() {
   for (int j = 0; j < kRobotMotors; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const MotorCommand& motor = command_.motor[j];
-    const double q = data_->qpos[robot_.qpos_address()[i]];
+    const double q = MeasuredPosition(j);  // the motor has no other encoder
     const double qd = data_->qvel[robot_.dof_address()[i]];
     const double limit = robot_.effort_limit()[j];
     double tau = motor.tau + motor.kp * (motor.q - q) + motor.kd * (motor.dq - qd);
@@ -211,6 +224,7 @@ void SimulatedRobot::Step() {
     data_->ctrl[robot_.actuator()[i]] = tau_[j];
   }
   ApplyGantry();
+  ApplyGrip();
   mj_step(robot_.model(), data_.get());
   if (time() > pressed_until_) remote_.buttons = 0;
 }
@@ -228,7 +242,7 @@ bool SimulatedRobot::Frame(LowState* frame) {
     const auto i = static_cast<std::size_t>(j);
     MotorReading& motor = frame->motor[j];
     motor.mode = 1;
-    motor.q = static_cast<float>(data_->qpos[robot_.qpos_address()[i]]);
+    motor.q = static_cast<float>(MeasuredPosition(j));
     motor.dq = static_cast<float>(data_->qvel[robot_.dof_address()[i]]);
     motor.tau_est = static_cast<float>(tau_[j]);
     motor.temperature_C[0] = 35;
@@ -245,9 +259,19 @@ bool SimulatedRobot::Frame(LowState* frame) {
   if (fault_ == "mode_pr") frame->mode_pr = 1;
   if (fault_ == "nan") frame->motor[8].q = nan;
   if (fault_ == "quaternion") frame->imu.quat_wxyz[0] *= 0.8F;
+  if (fault_ == "tilt") {
+    const mjtNum turn[4] = {std::cos(0.6), 0, std::sin(0.6), 0};  // 1.2 rad forward
+    mjtNum turned[4];
+    mju_mulQuat(turned, base + 3, turn);
+    for (int k = 0; k < 4; ++k) frame->imu.quat_wxyz[k] = static_cast<float>(turned[k]);
+  }
   if (fault_ == "speed") frame->motor[3].dq = 25;
+  if (fault_ == "fast") {
+    for (int j = 0; j < 6; ++j) {
+      frame->motor[j].dq = 0.6F * static_cast<float>(robot_.spec().velocity_limit[j]);
+    }
+  }
   if (fault_ == "gyro") frame->imu.gyro[0] = 7;
-  if (fault_ == "encoder") frame->motor[5].q = 0.5F;
   if (fault_ == "torque") frame->motor[4].tau_est = 70;
   if (fault_ == "casing") frame->motor[9].temperature_C[0] = 90;
   if (fault_ == "winding") frame->motor[9].temperature_C[1] = 125;
@@ -257,6 +281,12 @@ bool SimulatedRobot::Frame(LowState* frame) {
   if (fault_ == "crc") frame->crc ^= 0x100;
   last_ = *frame;
   return true;
+}
+
+bool SimulatedRobot::damped() const {
+  return std::all_of(std::begin(command_.motor),
+                     std::end(command_.motor),
+                     [](const MotorCommand& motor) { return motor.kp == 0; });
 }
 
 double SimulatedRobot::tilt() const {
@@ -291,7 +321,11 @@ void RunSimulation(SimulatedRobot* robot,
       const bool spoke = robot->Frame(&frame) && port->SendState(frame);
       if (options.lockstep && spoke) {
         // until a controller is there, time stands still; after that a silent one is not waited for
-        if (port->ReceiveCommand(&command, driven ? 1000ms : 50ms)) {
+        bool told = false;
+        for (int k = 0; !told && !stop && k < (driven ? 50 : 1); ++k) {
+          told = port->ReceiveCommand(&command, 20ms);
+        }
+        if (told) {
           driven = true;
           robot->Follow(command);
         } else if (!driven) {
@@ -307,6 +341,7 @@ void RunSimulation(SimulatedRobot* robot,
     }
     for (ScriptEvent event; options.typed && options.typed(&event);) robot->Happen(event);
     robot->Step();
+    if (options.each_step) options.each_step(*robot);
     ++milliseconds;
     if (milliseconds % 1000 == 0 && options.each_second) options.each_second(*robot);
     if (options.lockstep) continue;

@@ -63,11 +63,16 @@ class SimulatedRobot {
   int refused_commands() const { return refused_; }
   bool ended() const { return ended_; }
   bool held() const { return gantry_ > 0; }
+  /// Whether the last command followed damps: no spring at any motor.
+  bool damped() const;
 
   static constexpr int kMachineMode = 5;
 
  private:
   void ApplyGantry();
+  void ApplyGrip();
+  double JointPosition(int joint) const;     // [rad]
+  double MeasuredPosition(int joint) const;  // [rad] by the motor's encoder
 
   const RobotModel& robot_;
   MjDataPtr data_;
@@ -81,6 +86,7 @@ class SimulatedRobot {
   Eigen::Vector3d push_ = Eigen::Vector3d::Zero();  // [N]
   std::string fault_;
   std::uint32_t frozen_tick_ = 0;
+  double arm_grip_ = 0, gripped_ = 0;  // [rad] where the arm was taken, how far it was led
   LowState last_{};
   Eigen::VectorXd tau_;
   int refused_ = 0;
@@ -90,7 +96,7 @@ struct SimulatedRobotOptions {
   std::vector<ScriptEvent> script;
   double seconds = 0;     ///< [s] of the simulation; 0: until stopped
   bool lockstep = false;  ///< waits for a command after every state, 2 ms; else in real time
-  std::function<void(const SimulatedRobot&)> each_second;
+  std::function<void(const SimulatedRobot&)> each_second, each_step;
   std::function<bool(ScriptEvent*)> typed;  ///< gives events that happen now, until it is false
 };
 

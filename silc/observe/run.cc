@@ -219,25 +219,24 @@ ObservationRun ObserveRollout(ClosedLoop loop,
   return run;
 }
 
-ObservationRun ObserveStates(ClosedLoop loop,
-                             const std::string& npz_path,
-                             const ObservationOptions& options,
-                             const Progress& progress) {
-  const mjModel* model = loop.robot().model();
-  const RecordedStates states = ReadStates(npz_path, loop.robot());
+LoopStatus ReplayStates(ClosedLoop* loop,
+                        const std::string& path,
+                        const std::function<void(const RecordedMoment&)>& visit) {
+  const mjModel* model = loop->robot().model();
+  const RecordedStates states = ReadStates(path, loop->robot());
   const std::vector<double>&qpos = states.qpos, &qvel = states.qvel;
   const int rows = states.rows;
   const bool log = !states.mode.empty();
-  if (rows == 0) throw ConfigError(npz_path + ": holds no states");
+  if (rows == 0) throw ConfigError(path + ": holds no states");
   for (int i = 0; i < rows; ++i) {
     const double* base =
-        &qpos[static_cast<std::size_t>(i) * model->nq + loop.robot().base_qpos_address()];
+        &qpos[static_cast<std::size_t>(i) * model->nq + loop->robot().base_qpos_address()];
     const double length = std::hypot(std::hypot(base[3], base[4]), std::hypot(base[5], base[6]));
     if (std::abs(length - 1) <= kUnitTolerance) continue;
     throw ConfigError(
         fmt::format("{}: qpos[{}]: the base's quaternion ({:g}, {:g}, {:g}, {:g}) has length {:g}; "
                     "an orientation has length 1",
-                    npz_path,
+                    path,
                     i,
                     base[3],
                     base[4],
@@ -245,34 +244,45 @@ ObservationRun ObserveStates(ClosedLoop loop,
                     base[6],
                     length));
   }
-  ObservationRun run = Begin(&loop, options, fmt::format("{} states from {}", rows, npz_path));
-  MomentObserver observer(loop.robot(), run.servo, run.timing, options);
-  ContactModeTracker tracker = MakeContactTracker(loop.robot());
-  MedianSweep median;
-  const std::vector<double> grid = SweepGrid(run.timing.period);
+  ContactModeTracker tracker = MakeContactTracker(loop->robot());
   const auto row = [](const std::vector<double>& values, int index, int width) {
     return std::span<const double>(values).subspan(static_cast<std::size_t>(index) * width, width);
   };
   for (int i = 0; i < rows; ++i) {
-    loop.SetState(row(qpos, i, model->nq), row(qvel, i, model->nv));
-    loop.TrackContacts(&tracker);
+    loop->SetState(row(qpos, i, model->nq), row(qvel, i, model->nv));
+    loop->TrackContacts(&tracker);
     ContactMode mode = tracker.mode();
     if (log) {
       const auto k = static_cast<std::size_t>(i);
       mode = static_cast<ContactMode>(std::clamp(states.mode[k], 0.0, 3.0));
       // the policy was entered anew
-      if (i > 0 && states.session[k] != states.session[k - 1]) loop.policy().Reset();
-      loop.ShowPolicy(InputOf(states, i, loop.robot()));
+      if (i > 0 && states.session[k] != states.session[k - 1]) loop->policy().Reset();
+      loop->ShowPolicy(InputOf(states, i, loop->robot()));
     }
-    run.end = loop.Decide();
-    if (run.end != LoopStatus::kRunning) break;
-    Moment moment = observer.Observe(&loop.policy(), loop.data(), mode, i * loop.period());
+    const LoopStatus status = loop->Decide();
+    if (status != LoopStatus::kRunning) return status;
+    visit({i, rows, i * loop->period(), mode, log});
+    loop->HoldTarget();
+  }
+  return LoopStatus::kRunning;
+}
+
+ObservationRun ObserveStates(ClosedLoop loop,
+                             const std::string& npz_path,
+                             const ObservationOptions& options,
+                             const Progress& progress) {
+  ObservationRun run = Begin(&loop, options, "states from " + npz_path);
+  MomentObserver observer(loop.robot(), run.servo, run.timing, options);
+  MedianSweep median;
+  const std::vector<double> grid = SweepGrid(run.timing.period);
+  run.end = ReplayStates(&loop, npz_path, [&](const RecordedMoment& recorded) {
+    run.source = fmt::format("{} states from {}", recorded.count, npz_path);
+    Moment moment = observer.Observe(&loop.policy(), loop.data(), recorded.mode, recorded.time);
     moment.tau = loop.tau();
     median.Consider(moment, observer, grid);
     Keep(std::move(moment), options, &run);
-    loop.HoldTarget();
-    if (progress) progress((i + 1.0) / rows);
-  }
+    if (progress) progress((recorded.index + 1.0) / recorded.count);
+  });
   run.end_time = static_cast<double>(run.moments.size()) * loop.period();
   run.sweep = median.Take();
   return run;

@@ -24,6 +24,20 @@ ObservationRun ObserveRollout(ClosedLoop loop,
                               const ObservationOptions& options,
                               const Progress& progress = {});
 
+/// One row of a recording.
+struct RecordedMoment {
+  int index = 0, count = 0;  // of the row, of all rows
+  double time = 0;           // [s] since the first
+  ContactMode mode = ContactMode::kDoubleSupport;
+  bool of_robot = false;  // a log: where the base was in the world is not known
+};
+
+/// Puts the loop into one recorded state after the other, as ObserveStates() says, asks the policy
+/// and calls `visit`. Ends early when the policy answers with no number.
+LoopStatus ReplayStates(ClosedLoop* loop,
+                        const std::string& path,
+                        const std::function<void(const RecordedMoment&)>& visit);
+
 /// Shows the policy recorded states one after the other: `qpos` (rows × model nq) and `qvel` (rows
 /// × nv) in MuJoCo's order, one row per control period. Contact modes come from the contact forces
 /// MuJoCo finds at each state under the servo's torques. A folder is the log of `silc deploy`: its

@@ -112,4 +112,15 @@ std::string SceneJson(const RobotModel& robot, const SceneLists& lists) {
   return scene.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::vector<float> BodyPoses(const RobotModel& robot, const mjData& data) {
+  const int num_bodies = robot.model()->nbody;
+  std::vector<float> poses;
+  poses.reserve(7 * static_cast<std::size_t>(num_bodies));
+  for (int body = 0; body < num_bodies; ++body) {
+    for (int k = 0; k < 3; ++k) poses.push_back(static_cast<float>(data.xpos[3 * body + k]));
+    for (int k = 0; k < 4; ++k) poses.push_back(static_cast<float>(data.xquat[4 * body + k]));
+  }
+  return poses;
+}
+
 }  // namespace silc

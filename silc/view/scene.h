@@ -23,4 +23,7 @@ struct SceneLists {
 /// LoadOptions::visuals.
 std::string SceneJson(const RobotModel& robot, const SceneLists& lists);
 
+/// (num_bodies, 7): p_W [m], quat_wxyz, as a frame shows them.
+std::vector<float> BodyPoses(const RobotModel& robot, const mjData& data);
+
 }  // namespace silc

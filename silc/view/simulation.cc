@@ -375,7 +375,6 @@ void LiveSimulation::StepRobot(int index, bool leads) {
 
 RobotView LiveSimulation::Show(int index) {
   Robot& robot = *robots_[index];
-  const mjModel* model = robot_model_->model();
   const mjData* data = robot.loop->data();
   RobotView view;
   view.status = static_cast<std::uint8_t>(robot.status);
@@ -412,12 +411,7 @@ RobotView LiveSimulation::Show(int index) {
     }
     if (robot.C_at_begin) view.predicted_W = *robot.C_at_begin * view.f_W;
   }
-  view.bodies.reserve(7 * static_cast<std::size_t>(model->nbody));
-  for (int body = 0; body < model->nbody; ++body) {
-    for (int k = 0; k < 3; ++k) view.bodies.push_back(static_cast<float>(data->xpos[3 * body + k]));
-    for (int k = 0; k < 4; ++k)
-      view.bodies.push_back(static_cast<float>(data->xquat[4 * body + k]));
-  }
+  view.bodies = BodyPoses(*robot_model_, *data);
   return view;
 }
 

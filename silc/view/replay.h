@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "silc/view/protocol.h"
+#include "silc/view/simulation.h"
+
+namespace silc {
+
+/// A recording as the page plays it.
+struct ReplayedStates {
+  std::string scene_json;
+  std::vector<StateFrame> frames;  // one a control period
+  std::string end;                 // why it ended before the recording did; "": it did not
+};
+
+/// Shows recorded states, an .npz of qpos and qvel or the log folder of `silc deploy`, with the
+/// stiffness that the policy made there: what `silc observe --states` judges, as frames of the
+/// viewer. A log does not know where the robot was: the base stays over one place, at the height at
+/// which its lower foot stands on the floor. `options.policies` has one file. `progress` gets the
+/// share that is done. Throws ConfigError as ObserveStates() does.
+ReplayedStates ReplayForView(const SimulationOptions& options,
+                             const std::string& states,
+                             const std::function<void(double)>& progress = {});
+
+/// The same as one HTML file that plays without a server; 25 pictures a second.
+std::string ExportStatesHtml(const SimulationOptions& options,
+                             const std::string& states,
+                             const std::function<void(double)>& progress = {});
+
+}  // namespace silc
