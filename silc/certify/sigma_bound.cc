@@ -10,6 +10,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/nan.h"
+#include "silc/stiffness/band_condition.h"
 
 namespace silc {
 namespace {
@@ -36,31 +37,14 @@ StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
                                   SigmaFunction* out) {
   SILC_CHECK(spec.condition != Condition::kOneSided);
   const int nv = servo.nv();
-  // P: coordinates in which the budget's W is the identity
-  Eigen::MatrixXd P;
-  if (contact.closed) {
-    P = contact.N;
-  } else {
-    JointVector weight;
-    NullWeightDiagonal(spec, servo, &weight);
-    P = Eigen::MatrixXd(weight.cwiseSqrt().cwiseInverse().asDiagonal());
-  }
-  BudgetRows rows;
-  StackBudgetRows(spec, contact, &rows);
-  const Eigen::MatrixXd J = rows.J * P;
-  const Eigen::MatrixXd K_x = (rows.K_x - rows.floor).asDiagonal();
-  BudgetFactor factor;
-  const StiffnessStatus status = FactorBudget(J, K_x, spec.null_stiffness, &factor);
+  BudgetCoordinates coordinates;
+  const StiffnessStatus status = MakeBudgetCoordinates(spec, servo, contact, &coordinates);
   if (status != StiffnessStatus::kOk) return status;
-  const Eigen::Index nz = P.cols();
-  Eigen::MatrixXd L_inverse = Eigen::MatrixXd::Identity(nz, nz) / std::sqrt(factor.b);
-  L_inverse += factor.Q * factor.Z * factor.Q.transpose();
-  out->F = L_inverse * P.transpose();
+  out->F = std::move(coordinates.F);
+  out->floor = std::move(coordinates.floor);
   const bool disc = spec.condition == Condition::kDisc;
   out->gain = disc ? 2 : 1;
   out->identity = disc ? 1 : 0;
-  const Eigen::MatrixXd LJ = L_inverse * J.transpose();
-  out->floor = LJ * rows.floor.asDiagonal() * LJ.transpose();
 
   out->kp = servo.kp;
   out->kp_alpha = servo.kp.cwiseProduct(servo.alpha);

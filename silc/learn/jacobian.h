@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <complex>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,16 @@ struct LoopPoint {
   Tensor a_imag, tau_imag;  // undefined at z = −1, too
 };
 
+/// A frequency of `penalty.frequencies`: how the observation moves with joints, actions and torques
+/// that go as e^{jωt}, as they are sampled. Each is (obs, 2 n): the real part, then the imaginary.
+struct BandPoint {
+  double omega = 0;                   // [rad/s]
+  std::complex<double> path = 1;      // e^{−jωd} Z(ω) of (S4)
+  std::complex<double> torque_delay;  // e^{−jωTs}
+  Tensor q;                           // (obs, 2 nv)  joints, and their velocities by jω
+  Tensor a, tau, g;                   // (obs, 2 nu), (obs, 2 nv), (obs, 6); undefined: not seen
+};
+
 struct Channels {
   Tensor q0;   // (obs, nv)  newest frame of q
   Tensor q;    // (obs, nv)  every frame of q
@@ -27,6 +38,7 @@ struct Channels {
   Tensor tau;  // (obs, nv)  every frame of the torque
   Tensor g;    // (obs, 3)   every frame of projected gravity
   std::vector<LoopPoint> loop;
+  std::vector<BandPoint> band;
 };
 
 /// The points of the upper half of the circle when `points` of them, z = 1 among these, stand on it
