@@ -292,6 +292,7 @@ COMMANDS = [
     "observe p.onnx --mode compliance --latency 0 --seed 1 --json o.json --csv o.csv",
     "observe p.onnx --rollout 0.1 --settle 0.1 --command 0,0,0 --height 0.75 --plot o.svg",
     "observe p.onnx --pose stand --gains falcon --check",
+    "certify p.onnx --box joint_pos=0.01,gravity=0.01 --rollout 0.1 --settle 0 --moments 1 --samples 1 --json c.json",
     "sim --robot g1 --seconds 0.04 --stiffness 1 --push 50,0,0@0.02 --backend mujoco",
     "eval stand --policy p.onnx --episodes 1 --seed 1 --threads 1 --force-scale 0",
     "export p.onnx out.onnx --half --note silc_method=silc",

@@ -83,9 +83,34 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
   expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
+  expect("certify none.onnx", "none.onnx: no such file");
+  expect("certify " + *stand_ + " --box joint_po=1", "did you mean joint_pos?");
+  expect("certify " + *stand_ + " --box joint_pos=-1", "a radius is a number of at least 0 [rad]");
+  expect("certify " + *stand_ + " --mode compliance,condition=one-sided",
+         "cannot be certified: the one-sided condition has no bound here");
+  expect("certify " + *stand_ + " --task g1-locoo", "g1-locoo");
   expect("report --policies no/such/folder", "no such folder");
   expect("report --experiments comimpulse", "com-impulse");
   expect("export " + *stand_ + " " + Path("x.onnx") + " --note method", "KEY=VALUE");
+}
+
+// A linear policy has one Jacobian: its bound is its σ, in a box of any size.
+TEST_F(Cli, CertifiesALinearPolicyExactly) {
+  const Outcome outcome =
+      Silc("certify " + *stand_ + " --rollout 0.2 --settle 0.1 --moments 2 --samples 5 --json " +
+           Path("certificate.json"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto json = nlohmann::json::parse(ReadFile(Path("certificate.json")));
+  ASSERT_EQ(json["moments"].size(), 2u);
+  for (const auto& moment : json["moments"]) {
+    EXPECT_NEAR(moment["upper"].get<double>(), moment["sigma"].get<double>(), 1e-4);
+  }
+  // no budget that is broken where it was recorded is certified, and --check says so
+  const Outcome tight = Silc("certify " + *stand_ +
+                             " --rollout 0.1 --settle 0 --moments 1 --samples 0 --check --mode "
+                             "compliance,com=1");
+  EXPECT_EQ(tight.code, 1) << tight.text;
+  EXPECT_NE(tight.text.find("certified at 0.0 % of the moments"), std::string::npos) << tight.text;
 }
 
 // What was taken for a number, and was none.

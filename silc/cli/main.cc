@@ -23,6 +23,7 @@ int Run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(38);
   silc::AddObserve(&app);
+  silc::AddCertify(&app);
   silc::AddBench(&app);
   silc::AddSim(&app);
   silc::AddDeploy(&app);

@@ -8,6 +8,7 @@ namespace silc {
 // One function per verb: adds it, its options and what runs when it was chosen. Errors are thrown
 // (silc/base/error.h) and told in main.cc.
 void AddObserve(CLI::App* app);
+void AddCertify(CLI::App* app);
 void AddBench(CLI::App* app);
 void AddMotion(CLI::App* app);
 void AddSim(CLI::App* app);

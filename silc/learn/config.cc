@@ -63,14 +63,21 @@ class Fields {
                        },
                        [=] { return fmt::format("[{}]", fmt::join(*value, ", ")); }});
   }
-  void Numbers(const char* key, std::vector<double>* value, double low, double high) {
+  enum class Empty { kRefused, kAllowed };
+  void Numbers(const char* key,
+               std::vector<double>* value,
+               double low,
+               double high,
+               Empty empty = Empty::kRefused) {
     fields_.push_back({key,
                        [=](const YamlNode& node) {
                          if (node.IsScalar()) {
                            *value = {node.AsDoubleIn(low, high)};
                            return;
                          }
-                         if (node.size() == 0) node.Fail("must not be empty");
+                         if (node.size() == 0 && empty == Empty::kRefused) {
+                           node.Fail("must not be empty");
+                         }
                          value->clear();
                          for (int i = 0; i < node.size(); ++i) {
                            value->push_back(node[i].AsDoubleIn(low, high));
@@ -145,6 +152,9 @@ Fields FieldsOf(LearnConfig* c) {
   f.Number("penalty.action_loop_limit", &p->action_loop_limit, 0.01, 100);
   f.Number("penalty.action_loop_weight", &p->action_loop_weight, 0, 1e6);
   f.Count("penalty.action_loop_points", &p->action_loop_points, 0, 64);
+  f.Numbers("penalty.frequencies", &p->frequencies, 0, 1000, Fields::Empty::kAllowed);
+  f.Number("penalty.damping_weight", &p->damping_weight, 0, 1e6);
+  f.Number("penalty.latency", &p->latency, 0, 1);
   f.Number("penalty.loop_gain_limit", &p->loop_gain_limit, 1, 1e9);
   f.Number("penalty.lipschitz", &p->lipschitz, 1e-3, 1e6);
   f.Number("penalty.spectral_gain", &p->spectral_gain, 1e-3, 1e3);

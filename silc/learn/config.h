@@ -36,6 +36,9 @@ struct PenaltyConfig {
   double action_loop_limit = 0.9;   // [1] ‖S_a + S_τ Kp α‖₂ above this is penalised (silc)
   double action_loop_weight = 0.1;  // [1] relative to the stiffness term
   int action_loop_points = 0;       // of the unit circle, drawn, at which it is held beside z = 1
+  std::vector<double> frequencies;  // [Hz] at which K(jω) is held too (S12), (S13) (silc); none
+  double damping_weight = 0.1;      // [1] of (S13), relative to (S12)
+  double latency = 0;               // [s] of the loop that K(jω) is of
   double loop_gain_limit = 100;     // [1] entries of (I−S_a)⁻¹ beyond this: sample left out
   double lipschitz = 2.0;           // [1] scalar-lcp and the diagonal of K_LCP (alcp)
   double spectral_gain = 1.0;       // [1] of each layer (sn-lcp)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <complex>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,16 @@ struct LoopPoint {
   Tensor tau, tau_imag;  // (obs, nv)
 };
 
+/// A frequency of `penalty.frequencies`: how the observation moves with joints, actions and torques
+/// that go as e^{jωt}, as they are sampled. Each is (obs, 2 n): the real part, then the imaginary.
+struct BandPoint {
+  double omega = 0;                   // [rad/s]
+  std::complex<double> path = 1;      // e^{−jωd} Z(ω) of (S4)
+  std::complex<double> torque_delay;  // e^{−jωTs}
+  Tensor q;                           // (obs, 2 nv)  joints, and their velocities by jω
+  Tensor a, tau, g;                   // (obs, 2 nu), (obs, 2 nv), (obs, 6); undefined: not seen
+};
+
 /// How an observation moves with physical quantities, as dense matrices (obs_dim, columns) with all
 /// scales inside. A sum over frames is one set of columns with an entry in every frame: S_q costs
 /// what J_q⁰ costs. Undefined where the policy does not see the quantity.
@@ -28,6 +39,7 @@ struct Channels {
   Tensor tau;  // (obs, nv)  every frame of the torque
   Tensor g;    // (obs, 3)   every frame of projected gravity
   std::vector<LoopPoint> loop;
+  std::vector<BandPoint> band;
 };
 
 /// Angles of points on the upper half of the unit circle, one in each of `points` equal parts, as a

@@ -5,10 +5,37 @@
 #include <cmath>
 
 #include "silc/base/check.h"
+#include "silc/learn/band_penalty.h"
+#include "silc/learn/penalty_terms.h"
 #include "silc/stiffness/contact_mode.h"
 #include "silc/stiffness/row_rank.h"
 
 namespace silc {
+
+HingeTerms HingeOf(const Tensor& sigma, const std::string& kind, const Tensor& bound) {
+  if (kind == "log") {
+    const Tensor over = (sigma / bound).clamp_min(1).log();
+    return {over.square(), 2 * over / sigma.clamp_min(1e-12)};
+  }
+  const Tensor over = (sigma / bound - 1).clamp_min(0);
+  return {over.square(), 2 * over / bound};
+}
+
+Tensor BoundOf(const PenaltyInput& input, const Tensor& like) {
+  return input.bound.defined() ? input.bound.to(like.scalar_type()) : at::ones({}, like.options());
+}
+
+Tensor MeanAlongTangent(const PenaltyInput& input,
+                        const Tensor& p,
+                        const std::vector<Seed>& seeds) {
+  const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
+  return (p * ActionTangent(input.actors, slopes, seeds)).sum() / double(input.count);
+}
+
+Tensor MeanOf(const Tensor& value, const Tensor& ok) {
+  return (value * ok.to(value.scalar_type())).mean();
+}
+
 namespace {
 
 Tensor IdentityLike(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
@@ -38,22 +65,6 @@ Tensor CholeskyOfRows(const Tensor& gram, RowUnits units, Tensor* ok) {
 
 Tensor SolveLower(const Tensor& L, const Tensor& B) {
   return at::linalg_solve_triangular(L, B, /*upper=*/false);
-}
-
-struct HingeTerms {
-  Tensor value, slope;
-};
-HingeTerms HingeOf(const Tensor& sigma, const std::string& kind, const Tensor& bound) {
-  if (kind == "log") {
-    const Tensor over = (sigma / bound).clamp_min(1).log();
-    return {over.square(), 2 * over / sigma.clamp_min(1e-12)};
-  }
-  const Tensor over = (sigma / bound - 1).clamp_min(0);
-  return {over.square(), 2 * over / bound};
-}
-
-Tensor BoundOf(const PenaltyInput& input, const Tensor& like) {
-  return input.bound.defined() ? input.bound.to(like.scalar_type()) : at::ones({}, like.options());
 }
 
 // Singular triples with the hinge's slope folded in: Σ_k l_k d(·) r_kᵀ is the gradient.
@@ -92,18 +103,6 @@ Directions PenalisedDirections(const Tensor& A,
     result.right = at::matmul(signs, result.right) * scale;
   }
   return result;
-}
-
-// mean over the samples of Σ_k p · tangent
-Tensor MeanAlongTangent(const PenaltyInput& input,
-                        const Tensor& p,
-                        const std::vector<Seed>& seeds) {
-  const Slopes slopes = TapedSlopes(input.activations, input.first, input.count);
-  return (p * ActionTangent(input.actors, slopes, seeds)).sum() / double(input.count);
-}
-
-Tensor MeanOf(const Tensor& value, const Tensor& ok) {
-  return (value * ok.to(value.scalar_type())).mean();
 }
 
 }  // namespace
@@ -502,6 +501,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     HoldFeedback(at, settled, kp * alpha, limit, config, &direction, &pull, &result);
   }
   result.surrogate = MeanAlongTangent(input, pull, {{settled.columns, direction}});
+  AddBandPenalty(input, config, result.ok, &result);
   return result;
 }
 

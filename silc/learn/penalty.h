@@ -56,6 +56,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
 struct ServoTensors {
   Tensor kp;     // (nv) [N·m/rad]
   Tensor alpha;  // (nv) [rad]
+  Tensor kd;     // (nv) [N·m·s/rad]; only the band reads it
 };
 
 /// A penalty of one batch.
@@ -66,6 +67,8 @@ struct PenaltyResult {
   Tensor condition;  // (B, n, n) silc with a margin: its norm is σ, where `sigma` is of the margin
   Tensor ok;         // (B) bool: samples that took part
   Tensor loop_norm;  // (B) largest ‖A(z)‖₂ of the loop's points (silc), else undefined
+  // (B) largest σ(ω), of the margin, and ν(ω) of penalty.frequencies; undefined without
+  Tensor band_sigma, band_driving;
 };
 
 /// What the methods look at. Members a method does not need may be undefined.

@@ -12,8 +12,11 @@
 #include <set>
 
 #include "silc/base/check.h"
+#include "silc/learn/band_penalty.h"
 #include "silc/learn/ppo.h"
+#include "silc/stiffness/band_condition.h"
 #include "silc/stiffness/condition_reference.h"
+#include "silc/stiffness/dynamic_stiffness.h"
 #include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/observer.h"
 #include "silc/stiffness/penalty_reference.h"
@@ -49,7 +52,7 @@ struct World {
   ContactBatch batch;
   std::vector<Network> networks;
   Tensor x, action;
-  std::vector<ColumnEntry> seen_actions, seen_torque;
+  std::vector<ColumnEntry> seen_actions, seen_torque, seen_joints, seen_gravity;
   PenaltyInput input;
   PenaltyConfig config;
 
@@ -126,11 +129,50 @@ struct World {
     input.count = kBatch;
     seen_actions = a;
     seen_torque = tau;
+    seen_joints = q;
+    seen_gravity = g;
   }
 
   void SetFloor(const Eigen::Vector3d& hand_floor) {
     spec.hand_floor = hand_floor;
     input.budget = MakeBudgetFactors(spec, input.servo.kp, batch, at::kDouble);
+  }
+  // What the policy sees of q it also sees of the velocity, mixed in: no number more is needed.
+  std::vector<ColumnEntry> SeenVelocities() const {
+    std::vector<ColumnEntry> v = seen_joints;
+    for (ColumnEntry& entry : v) entry.value = 0.03f;
+    return v;
+  }
+  void SetBand(const std::vector<double>& hz, const LoopTiming& timing) {
+    std::vector<int> age(kObs);
+    for (int i = 0; i < kObs; ++i) age[i] = kFrames - 1 - i / kFrame;
+    const std::vector<ColumnEntry> v = SeenVelocities();
+    const BandEntries entries = {.q = seen_joints,
+                                 .v = v,
+                                 .a = seen_actions,
+                                 .tau = seen_torque,
+                                 .g = seen_gravity,
+                                 .age = age};
+    input.channels.band =
+        MakeBandPoints(hz, timing.period, timing.latency, entries, kObs, kJoints, at::kDouble);
+    input.servo.kd = ToTensor(servo.kd).view(-1);
+  }
+  // (S4) of one sample, by silc/stiffness
+  Eigen::MatrixXcd Dynamic(int sample, const LoopTiming& timing, double omega) {
+    PolicyJacobians J;
+    const Tensor v = DenseColumns(SeenVelocities(), kObs, kJoints, at::kDouble);
+    for (int frame = kFrames - 1; frame >= 0; --frame) {
+      J.J_q.push_back(FrameJacobian(input.channels.q, frame, sample));
+      J.J_v.push_back(FrameJacobian(v, frame, sample));
+      J.J_a.push_back(FrameJacobian(input.channels.a, frame, sample));
+      J.J_tau.push_back(FrameJacobian(input.channels.tau, frame, sample));
+      J.J_g.push_back(FrameJacobian(input.channels.g, frame, sample));
+    }
+    BaseChannels base;
+    base.E = &contact[sample].E;
+    Eigen::MatrixXcd K;
+    SILC_CHECK(DynamicStiffness(servo, J, timing, base, omega, &K) == StiffnessStatus::kOk);
+    return K;
   }
   void SetLoopPoints(const std::vector<double>& angles) {
     std::vector<int> age(kObs);
@@ -746,6 +788,49 @@ TEST(LoopAngles, StandInEachPartOfTheHalfCircleAndChangeWithTheIteration) {
   EXPECT_NE(DrawLoopAngles(3, 5, 0), DrawLoopAngles(3, 6, 0));
 }
 
+// (S12) and (S13) of a batch are those of silc/stiffness, sample by sample, in every contact mode,
+// with and without a floor and a latency of more than a period.
+TEST(PenaltyValue, TheBandIsTheTwinOfStiffness) {
+  for (const double latency : {0.0, 0.005, 0.03}) {
+    World world;
+    if (latency > 0) world.SetFloor({0.1, 0, 0.3});
+    const LoopTiming timing = {0.02, latency};
+    const std::vector<double> hz = {0, 1, 3, 5};
+    world.config.loop_gain_limit = 1e6;
+    world.config.damping_weight = 0.7;
+    const double at_rest = StaticPenalty(world.Run(), world.config).value.item<double>();
+    world.SetBand(hz, timing);
+    const PenaltyResult result = StaticPenalty(world.Run(), world.config);
+    double expected = 0;
+    for (int i = 0; i < kBatch; ++i) {
+      BudgetCoordinates coordinates;
+      ASSERT_EQ(MakeBudgetCoordinates(world.spec, world.servo, world.contact[i], &coordinates),
+                StiffnessStatus::kOk);
+      double sigma = 0, driving = -1e9;
+      for (const double f : {1.0, 3.0, 5.0}) {
+        const double omega = 2 * std::numbers::pi * f;
+        const BandReading reading =
+            ReadBand(world.Dynamic(i, timing, omega), world.servo, omega, coordinates);
+        sigma = std::max(sigma, reading.sigma);
+        driving = std::max(driving, reading.driving);
+        expected += std::pow(std::max(0.0, reading.sigma - 1), 2) / 3 / kBatch;
+        expected += 0.7 * std::pow(std::max(0.0, reading.driving), 2) / 3 / kBatch;
+      }
+      // by 1024 steps of the power method: a few digits where two values are close
+      EXPECT_NEAR(result.band_sigma[i].item<double>(), sigma, 1e-4 * sigma) << latency << " " << i;
+      // in a closed chain the forbidden directions count as 0
+      const double shown = world.contact[i].closed ? std::max(driving, 0.0) : driving;
+      EXPECT_NEAR(result.band_driving[i].item<double>(), shown, 1e-3 * (1 + std::abs(shown)))
+          << latency << " " << i;
+    }
+    EXPECT_GT(expected, 1e-3);
+    EXPECT_NEAR(result.value.item<double>() - at_rest, expected, 1e-3 * expected) << latency;
+    // the static σ is what it was
+    world.input.channels.band.clear();
+    EXPECT_TRUE(at::equal(result.sigma, StaticPenalty(world.Run(), world.config).sigma));
+  }
+}
+
 // ---- gradients ----
 
 TEST(PenaltyGradient, Lcp) {
@@ -781,6 +866,24 @@ TEST(PenaltyGradient, SilcWithItsActionLoopAroundTheCircle) {
     world.SetLoopPoints(DrawLoopAngles(points, 3, 7));
     CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
   }
+}
+TEST(PenaltyGradient, SilcOverABand) {
+  World world;
+  world.config.damping_weight = 0.5;
+  world.SetBand({1, 5}, {0.02, 0.004});
+  const double with = StaticPenalty(world.Run(), world.config).value.item<double>();
+  world.config.damping_weight = 0;
+  const double undamped = StaticPenalty(world.Run(), world.config).value.item<double>();
+  ASSERT_GT(with - undamped, 1e-3);
+  world.config.damping_weight = 0.5;
+  CheckGradient(&world, [&](const PenaltyInput& in) {
+    // the band alone: what is left of the value without the static part and the loop
+    PenaltyResult band;
+    band.value = at::zeros({}, at::kDouble);
+    band.surrogate = at::zeros({}, at::kDouble);
+    AddBandPenalty(in, world.config, in.budget.ok, &band);
+    return band;
+  });
 }
 TEST(PenaltyGradient, SilcAllByLogarithm) {
   World world(NullWeight::kServo);

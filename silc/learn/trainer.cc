@@ -12,6 +12,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/learn/band_penalty.h"
 #include "silc/learn/trainer_impl.h"
 
 namespace silc {
@@ -101,6 +102,15 @@ void Trainer::Impl::Check() const {
     throw ConfigError("learn.penalty.method: " + config.penalty.method +
                       ": this task does not say how its observations move with the joints");
   }
+  for (const double f : config.penalty.frequencies) {
+    const double nyquist = 0.5 / spec.stiffness_spec.period;  // [Hz]
+    if (f >= nyquist) {
+      throw ConfigError(fmt::format(
+          "learn.penalty.frequencies: {:g} Hz is not under {:g} Hz, half the policy's rate",
+          f,
+          nyquist));
+    }
+  }
   const Condition condition = spec.stiffness_spec.budget.condition;
   if (method == Method::kSilc && condition != Condition::kDisc) {
     throw ConfigError(fmt::format(
@@ -188,6 +198,13 @@ void Trainer::Impl::MakeChannels() {
     return at::tensor(std::vector<double>(v.data(), v.data() + v.size()), at::kDouble).to(options);
   };
   servo = {vector(s.servo.kp), vector(s.servo.alpha)};
+  if (config.penalty.frequencies.empty()) return;
+  servo.kd = vector(s.servo.kd);
+  BandEntries entries = {.q = s.q, .v = s.v, .a = s.a, .age = s.age};
+  if (s.budget.torque == Channel::kFollowed) entries.tau = s.tau;
+  if (s.budget.gravity == Channel::kFollowed) entries.g = s.g;
+  channels.band = MakeBandPoints(
+      config.penalty.frequencies, s.period, config.penalty.latency, entries, obs_width, n, options);
 }
 
 void Trainer::Impl::DrawLoopPoints() {

@@ -39,6 +39,8 @@ struct StiffnessSpec {
   std::vector<ColumnEntry> q0;         // observation against the newest q, scales inside
   std::vector<ColumnEntry> q, a, tau;  // against every frame of q, previous action, torque
   std::vector<ColumnEntry> g;          // against projected gravity, 3 columns
+  std::vector<ColumnEntry> v;          // against every frame of the joint velocities
+  double period = 0.02;                // [s] from one action to the next
   std::vector<int> age;  // control steps, of each number of the observation; empty: one frame
 };
 

@@ -103,6 +103,7 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   for (std::size_t k = 0; k < hz.size(); ++k) {
     moment.damping[k] = ApparentDamping(sweep.K[k], 2 * std::numbers::pi * hz[k]).diagonal();
   }
+  if (options_.on_contact) options_.on_contact(moment, observer_.contact());
   return moment;
 }
 

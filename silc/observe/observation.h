@@ -70,6 +70,8 @@ struct ObservationOptions {
   std::uint64_t seed = 1;
   /// Gets every moment whole, in order, for files that are written while the run goes on.
   std::function<void(const Moment&)> on_moment;
+  /// Gets every moment with the kinematics behind it, for what looks further at the moment.
+  std::function<void(const Moment&, const ContactKinematics&)> on_contact;
   int whole_moments = 1000;  // a run that has more keeps the rest without matrices
 };
 

@@ -228,6 +228,8 @@ int Policy::num_joints() const { return impl_->nv; }
 const ObservationLayout& Policy::layout() const { return impl_->layout; }
 const PolicyRobot& Policy::robot() const { return impl_->robot; }
 bool Policy::is_mlp() const { return impl_->mlp.has_value(); }
+const MlpNetwork* Policy::mlp() const { return is_mlp() ? &impl_->mlp->network() : nullptr; }
+const Graph& Policy::graph() const { return *impl_->graph; }
 const Eigen::VectorXd& Policy::raw_action() const { return impl_->raw_action; }
 const Eigen::VectorXd& Policy::action_scale() const { return impl_->action_scale; }
 const Eigen::VectorXd& Policy::default_pose() const { return impl_->default_pose; }

@@ -13,6 +13,8 @@
 
 namespace silc {
 
+struct MlpNetwork;
+
 /// What the policy needs to know of the robot: its joints' names, in its order, and the pose that
 /// joints the policy does not command are held at.
 struct PolicyRobot {
@@ -84,6 +86,9 @@ class Policy {
   const ObservationLayout& layout() const;
   const PolicyRobot& robot() const;
   bool is_mlp() const;                        ///< runs on the fast path
+  /// The network as an MLP; null when it has another shape, and graph() says which.
+  const MlpNetwork* mlp() const;
+  const Graph& graph() const;
   const Eigen::VectorXd& raw_action() const;  ///< a of the last Act(), robot's order           [1]
   const Eigen::VectorXd& action_scale() const;  ///< α, robot's order, 0 where not commanded [rad]
   const Eigen::VectorXd& default_pose() const;  ///< the policy's, robot's for other joints [rad]

@@ -12,6 +12,8 @@ ObservationColumns MakeObservationColumns(const ObservationTable& table) {
     switch (source) {
       case TermSource::kJointPos:
         return &columns.q;
+      case TermSource::kJointVel:
+        return &columns.v;
       case TermSource::kPrevAction:
         return &columns.a;
       case TermSource::kJointTorque:
@@ -65,6 +67,8 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
   s.a = std::move(columns.a);
   s.tau = std::move(columns.tau);
   s.g = std::move(columns.g);
+  s.v = std::move(columns.v);
+  s.period = robot.spec().control_period;
   for (const ObservationSlot& slot : layout.table.slots) s.age.push_back(slot.age);
   for (const ObservationEntry<double>& entry : layout.table.entries) {
     if (const auto told = CommandedBy(entry.source)) {

@@ -20,6 +20,7 @@ struct ObservationColumns {
   std::vector<ColumnEntry> a;   // previous action
   std::vector<ColumnEntry> tau;
   std::vector<ColumnEntry> g;  // projected gravity, 3 columns
+  std::vector<ColumnEntry> v;  // joint velocities
 };
 ObservationColumns MakeObservationColumns(const ObservationTable& table);
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/certify/certificate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "silc/base/error.h"
+#include "silc/base/test_paths.h"
+#include "silc/observe/load_policy.h"
+#include "silc/observe/run.h"
+
+namespace silc {
+namespace {
+
+const RobotModel& G1() {
+  static const RobotModel robot = RobotModel::Load(SourcePath("robots/g1"));
+  return robot;
+}
+
+std::vector<RecordedMoment> Record(
+    const Policy& policy, const BudgetSpec& spec, double vx, int count, ObservationTable* table) {
+  LoopOptions options;
+  options.servo = ServoFor(G1(), policy, "");
+  options.command.lin_vel[0] = vx;
+  options.command.walk = vx != 0 ? 1 : 0;
+  MomentRecorder recorder(policy, spec, options.servo, count);
+  *table = recorder.table();
+  ObservationOptions observation;
+  observation.budget.spec = spec;
+  observation.random_directions = 0;
+  observation.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
+    recorder.Add(moment, contact);
+  };
+  ObserveRollout(ClosedLoop(G1(), policy, options), 0.6, 0.4, observation);
+  return recorder.Take();
+}
+
+// The function that is bounded is the σ that the observer shows: every channel and both conditions,
+// with a band, on one and on two feet.
+TEST(Certificate, SigmaIsTheObservers) {
+  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", G1());
+  const DenseNetwork network = CertifiableNetwork(policy, BudgetSpec(), "policy");
+  int compared = 0;
+  for (int trial = 0; trial < 4; ++trial) {
+    BudgetSpec spec;
+    spec.com = Eigen::Vector3d(600, 500, 20000);
+    spec.gravity = trial % 2 == 0 ? Channel::kHeld : Channel::kFollowed;
+    spec.torque = trial == 3 ? Channel::kHeld : Channel::kFollowed;
+    spec.condition = trial == 2 ? Condition::kTwoSided : Condition::kDisc;
+    if (trial == 1) {
+      spec.hand[0] = spec.hand[1] = Eigen::Vector3d(300, 400, 500);
+      spec.hand_floor = Eigen::Vector3d(0.1, 0.2, 0);
+      spec.weight = NullWeight::kServo;
+      spec.null_stiffness = 0.5;
+    }
+    ObservationTable table;
+    for (const RecordedMoment& moment : Record(policy, spec, trial < 2 ? 0 : 0.5, 8, &table)) {
+      if (moment.status != StiffnessStatus::kOk) continue;
+      const SigmaProblem problem(network, moment.function, moment.observation);
+      // the observer's Jacobians are float32
+      EXPECT_NEAR(problem.at_centre(), moment.sigma, 2e-4 * moment.sigma) << trial;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 15);
+}
+
+TEST(Certificate, BoundsAnIntervalAroundEveryMomentAndSaysHowLoosely) {
+  const Policy policy = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
+  BudgetSpec spec;
+  spec.com = Eigen::Vector3d(3000, 3000, 60000);
+  spec.null_stiffness = 300;
+  spec.gravity = Channel::kHeld;
+  const DenseNetwork network = CertifiableNetwork(policy, spec, "policy");
+  ObservationTable table;
+  const std::vector<RecordedMoment> moments = Record(policy, spec, 0, 2, &table);
+  ASSERT_EQ(moments.size(), 2u);
+  CertifyOptions options;
+  options.samples = 20;
+  options.bisections = 3;
+  options.threads = 2;
+  const Certificate certificate =
+      Certify(network, table, policy.layout().action.clip, moments, options, {});
+  ASSERT_EQ(certificate.moments.size(), 2u);
+  for (const MomentCertificate& m : certificate.moments) {
+    ASSERT_EQ(m.status, StiffnessStatus::kOk);
+    EXPECT_LE(m.sigma, std::max(m.sampled, m.sought));
+    EXPECT_LE(std::max(m.sampled, m.sought), m.upper);
+    // a box that is certified is not seen to break
+    EXPECT_LT(m.certified_box, m.broken_box);
+    EXPECT_EQ(m.certified_box >= 1, m.upper <= 1);
+  }
+  EXPECT_GE(certificate.looseness, 1);
+  const auto json = nlohmann::json::parse(CertificateJson(certificate, options));
+  EXPECT_EQ(json["moments"].size(), 2u);
+  EXPECT_EQ(json["box"]["joint_pos"], 0.01);
+  EXPECT_NEAR(json["moments"][0]["upper"].get<double>(), certificate.moments[0].upper, 1e-12);
+  EXPECT_NE(CertificateText(certificate, options).find("2 of 2 moments judged"), std::string::npos);
+}
+
+TEST(Certificate, BoxesHaveTheUnitOfTheSensor) {
+  const Policy policy = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
+  const ObservationTable table =
+      CompileObservation(policy.layout(), policy.robot().joints, policy.layout().name);
+  BoxRadii radii = ParseBox("joint_pos=0.02,joint_vel=0.3,torque=0,gravity=0.05", {});
+  const Eigen::VectorXd centre = Eigen::VectorXd::Zero(table.width());
+  for (const bool together : {false, true}) {
+    radii.frames_together = together;
+    const ObservationBox box = MakeBox(table, centre, radii, 2);
+    std::vector<int> element_of(static_cast<std::size_t>(box.symbols), -1);
+    for (const ObservationBox::Entry& entry : box.entries) {
+      const int element = table.slots[static_cast<std::size_t>(entry.input)].element;
+      const auto& term = table.entries[static_cast<std::size_t>(element)];
+      double radius = 0;
+      if (term.source == TermSource::kJointPos) radius = 0.02;
+      if (term.source == TermSource::kJointVel) radius = 0.3;
+      if (term.source == TermSource::kProjectedGravity) radius = 0.05;
+      EXPECT_DOUBLE_EQ(entry.radius, 2 * term.scale * radius);
+      EXPECT_GT(radius, 0);
+      // a symbol is one number of the observation, or one sensor in all frames
+      int& owner = element_of[static_cast<std::size_t>(entry.symbol)];
+      EXPECT_TRUE(owner == -1 || (together && owner == element));
+      owner = element;
+    }
+    EXPECT_EQ(static_cast<int>(box.entries.size()) > box.symbols, together && table.frames > 1);
+  }
+}
+
+TEST(Certificate, WrongBoxesAreAnswered) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      ParseBox(text, {});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("joint_pos=0.01,gravity=0"), "");
+  EXPECT_EQ(message("joint_po=0.01"),
+            "--box joint_po=0.01: unknown quantity; did you mean joint_pos?");
+  for (const char* wrong : {"gravity", "gravity=", "gravity=-1", "gravity=nan", "gravity=0.1x"}) {
+    EXPECT_NE(message(wrong).find("a radius is a number of at least 0 [1]"), std::string::npos)
+        << wrong << ": " << message(wrong);
+  }
+}
+
+// A network that is none of ours is refused by the name of what it has.
+TEST(Certificate, OtherGraphsAreRefusedByTheirOperator) {
+  const Policy mlp = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
+  const int inputs = mlp.mlp()->inputs, outputs = mlp.mlp()->outputs();
+  GraphBuilder builder;
+  const ValueId x = builder.AddInput("obs", {1, inputs});
+  const ValueId w =
+      builder.AddConstant("w",
+                          {inputs, outputs},
+                          std::vector<float>(static_cast<std::size_t>(inputs * outputs), 0.01f));
+  const ValueId y = builder.AddMatMul("product", x, w);
+  builder.AddOutput("actions", builder.AddSoftmax("attention", y, {1}));
+  const Policy other(std::make_shared<const Graph>(builder.Finish()), mlp.layout(), mlp.robot());
+  const auto message = [](const Policy& policy, const BudgetSpec& spec) -> std::string {
+    try {
+      CertifiableNetwork(policy, spec, "other.onnx");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(other, {}),
+            "other.onnx: cannot be certified: its graph is no MLP; operator Softmax ('attention') "
+            "has no bound here");
+  BudgetSpec one_sided;
+  one_sided.condition = Condition::kOneSided;
+  EXPECT_NE(message(mlp, one_sided).find("the one-sided condition has no bound"),
+            std::string::npos);
+  EXPECT_EQ(message(mlp, {}), "");
+}
+
+// Moments are spread over the whole run, however many there were.
+TEST(Certificate, RecorderKeepsMomentsEvenlySpread) {
+  const Policy policy = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
+  BudgetSpec spec;
+  ObservationTable table;
+  const std::vector<RecordedMoment> moments = Record(policy, spec, 0, 5, &table);
+  ASSERT_EQ(moments.size(), 5u);
+  EXPECT_NEAR(moments.front().time, 0.4, 1e-6);
+  EXPECT_GT(moments.back().time, 0.75);
+  for (std::size_t i = 1; i < moments.size(); ++i) {
+    EXPECT_GT(moments[i].time, moments[i - 1].time);
+  }
+}
+
+}  // namespace
+}  // namespace silc

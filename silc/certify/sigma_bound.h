@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <vector>
+
+#include "silc/base/rng.h"
+#include "silc/certify/matrix_bounds.h"
+#include "silc/certify/mlp_relaxation.h"
+#include "silc/policy/observation_table.h"
+#include "silc/stiffness/budget.h"
+#include "silc/stiffness/contact_jacobian.h"
+#include "silc/stiffness/types.h"
+
+namespace silc {
+
+/// One moment's condition as a function of what the network is given, everything else held:
+///
+///     A(x) = κ (F K_s(x) Fᵀ − m) − ι I,    σ(x) = ‖A(x)‖                                    (C1)
+///     K_s  = Kp (I − α X),  (I − J E_A) X = J E_G,   J = J(x)                               (S3)
+///
+/// F = L⁻¹ Pᵀ with q̇ = P ż. Disc (S7c): κ = 2, ι = 1, m the floor of the band; two-sided (S7b): κ =
+/// 1, ι = 0. E_A is what a previous action moves of the observation, and, through the torque it
+/// makes, what is sensed of it; E_G what the joints move.
+struct SigmaFunction {
+  Eigen::MatrixXd F;             // nz × nv
+  Eigen::MatrixXd floor;         // nz × nz  m
+  double gain = 2;               // κ
+  double identity = 1;           // ι
+  Eigen::VectorXd kp, kp_alpha;  // nv  [N·m/rad], [N·m]
+  Eigen::MatrixXd E_A, E_G;      // inputs × nv
+  std::vector<int> action_joint;
+};
+
+/// (C1) of one moment. @return kOk, or the status of the budget's factor.
+/// @pre spec.condition is kDisc or kTwoSided.
+StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
+                                  const Servo& servo,
+                                  const ContactKinematics& contact,
+                                  const ObservationTable& table,
+                                  SigmaFunction* out);
+
+/// What is known of σ over one box.
+struct SigmaBound {
+  double upper = 0;        // [1] no observation of the box has a larger σ; infinite: not bounded
+  double loop_change = 0;  // [1] β of (C6): how far the action loop may change, < 1 or not bounded
+  bool clipped = false;    // an action may reach its clip in the box, where J is another
+};
+
+/// The largest σ that was met at observations of a box: a lower bound of its maximum.
+struct SigmaFound {
+  double sampled = 0;  // [1] at random observations
+  double sought = 0;   // [1] at corners where a linear model says σ is large
+};
+
+/// σ around one observation. Everything that does not depend on the size of the box is made once.
+class SigmaProblem {
+ public:
+  SigmaProblem(const DenseNetwork& network, SigmaFunction function, const Eigen::VectorXd& centre);
+
+  /// σ at the centre and anywhere else; NaN where the action loop is singular.
+  double at_centre() const { return at_centre_; }
+  double At(const Eigen::VectorXd& x) const;
+
+  /// (C6) over the box. @pre box.centre is the centre given to the constructor.
+  SigmaBound Bound(const ObservationBox& box, double action_clip);
+
+  /// Looks for large σ in the box: `samples` random observations, half of them corners, and corners
+  /// by alternating maximisation of the linear model that the last Bound() of this box made.
+  SigmaFound Seek(const ObservationBox& box, int samples, Rng* rng) const;
+
+ private:
+  struct Products;  // of one branch on one box
+  Products Multiply(int branch, const std::vector<LayerRelaxation>& layers) const;
+  void AddSecondOrder(int branch,
+                      const std::vector<LayerRelaxation>& layers,
+                      const Products& products,
+                      FormBound* on_stiffness,
+                      FormBound* on_loop) const;
+  Eigen::MatrixXd JacobianTimes(const Eigen::VectorXd& x, const Eigen::MatrixXd& columns) const;
+
+  const DenseNetwork& network_;
+  SigmaFunction function_;
+  Eigen::VectorXd centre_;
+  double at_centre_ = 0;
+  bool solvable_ = false;      // I − J E_A can be inverted at the centre
+  Eigen::MatrixXd N_, X_;      // nv × nv   (I − J E_A)⁻¹ and X at the centre, as computed
+  Eigen::MatrixXd U_, T_, O_;  // U = −F Kp α N = O T
+  Eigen::MatrixXd T_inverse_;
+  Eigen::MatrixXd A_;                       // nz × nz   A at the centre, of N_ and X_
+  double A_room_ = 0;                       // what rounding may have done to it
+  std::vector<Eigen::MatrixXd> left_;       // per branch: columns of T for its actions
+  std::vector<Eigen::MatrixXd> first_;      // per branch: W_1 [V, V_A]
+  std::vector<Eigen::MatrixXd> first_abs_;  // the same of moduli
+  std::vector<Eigen::MatrixXd> segments_;   // of the last Bound(): κ O B_j
+};
+
+}  // namespace silc

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "silc/base/error.h"
+#include "silc/base/file.h"
+#include "silc/base/utf8.h"
+#include "silc/certify/certificate.h"
+#include "silc/cli/mode_option.h"
+#include "silc/cli/number.h"
+#include "silc/cli/progress.h"
+#include "silc/cli/verbs.h"
+#include "silc/observe/load_policy.h"
+#include "silc/observe/run.h"
+#include "silc/task/task_config.h"
+
+namespace silc {
+namespace {
+
+struct CertifyArguments {
+  std::string policy;
+  std::string robot = kDefaultRobot;
+  std::string layout;
+  std::optional<std::string> mode;  // none: the budget inside the policy
+  std::string gains;
+  std::string box, task;
+  bool bias = false;
+  double rollout = 4;                       // [s]
+  double settle = 2;                        // [s]
+  std::vector<double> command = {0, 0, 0};  // [m/s], [m/s], [rad/s]
+  double height = 0.75;                     // [m]
+  std::string states;
+  int moments = 20;
+  CertifyOptions options;
+  bool check = false;
+  std::string json;
+};
+
+// The noise that a task puts on its sensors, and what --box says instead.
+BoxRadii RadiiFrom(const CertifyArguments& args) {
+  const TaskConfig::Noise noise =
+      args.task.empty() ? TaskConfig::Noise() : ReadTaskFile(FindTaskFile(args.task)).config.noise;
+  BoxRadii radii;
+  // a float of 0.01 is not 0.01 in double
+  const auto number = [](float value) {
+    return std::round(1e7 * static_cast<double>(value)) / 1e7;
+  };
+  radii.joint_pos = number(noise.joint_pos);
+  radii.joint_vel = number(noise.joint_vel);
+  radii.torque = number(noise.torque);
+  radii.base_ang_vel = number(noise.base_ang_vel);
+  radii.gravity = number(noise.gravity);
+  radii.frames_together = args.bias;
+  return ParseBox(args.box, radii);
+}
+
+void RunCertify(const CertifyArguments& args) {
+  CertifyOptions options = args.options;
+  options.radii = RadiiFrom(args);
+  if (args.mode) ReadBudget(*args.mode);
+  if (args.command.size() != 3) throw ConfigError("--command takes three numbers: vx,vy,yaw-rate");
+  const RobotModel robot = RobotModel::Load(args.robot);
+  TrainingNotes notes;
+  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
+  const DenseNetwork network = CertifiableNetwork(policy, budget.spec, args.policy);
+  std::optional<AtomicFile> file;
+  if (!args.json.empty()) file.emplace(args.json);
+
+  LoopOptions loop_options;
+  loop_options.servo = ServoFor(robot, policy, args.gains);
+  loop_options.command.lin_vel = {args.command[0], args.command[1]};
+  loop_options.command.yaw_rate = args.command[2];
+  loop_options.command.height = args.height;
+  const bool moves = args.command[0] != 0 || args.command[1] != 0 || args.command[2] != 0;
+  loop_options.command.walk = moves ? 1 : 0;
+  const ClosedLoop loop(robot, policy, loop_options);
+
+  MomentRecorder recorder(policy, budget.spec, loop_options.servo, args.moments);
+  ObservationOptions observation;
+  observation.budget = budget;
+  observation.random_directions = 0;
+  observation.whole_moments = 0;
+  observation.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
+    recorder.Add(moment, contact);
+  };
+  ObservationRun run;
+  {
+    ProgressLine progress("recording moments");
+    run = args.states.empty()
+              ? ObserveRollout(loop, args.rollout, args.settle, observation, progress.callback())
+              : ObserveStates(loop, args.states, observation, progress.callback());
+  }
+  const std::vector<RecordedMoment> moments = recorder.Take();
+  if (moments.empty()) {
+    throw RunError(fmt::format("{}: no moment to certify: {}", args.policy, Describe(run.end)));
+  }
+  Certificate certificate;
+  {
+    ProgressLine progress("certifying");
+    certificate = Certify(network,
+                          recorder.table(),
+                          policy.layout().action.clip,
+                          moments,
+                          options,
+                          progress.callback());
+  }
+  fmt::print("{}",
+             Printable(fmt::format("{}: budget '{}', {}\n{}",
+                                   std::filesystem::path(args.policy).filename().string(),
+                                   budget.name,
+                                   run.source,
+                                   CertificateText(certificate, options))));
+  if (file) {
+    file->Write(CertificateJson(certificate, options));
+    file->Commit();
+    fmt::print("wrote {}\n", file->path());
+  }
+  if (run.end != LoopStatus::kRunning) {
+    throw RunError(
+        fmt::format("{}: {} (after {:.2f} s)", args.policy, Describe(run.end), run.end_time));
+  }
+  if (args.check && certificate.certified < 1 - 1e-9) {
+    throw RunError(fmt::format("{}: the budget '{}' is certified at {:.1f} % of the moments only",
+                               args.policy,
+                               budget.name,
+                               100 * certificate.certified));
+  }
+}
+
+}  // namespace
+
+void AddCertify(CLI::App* app) {
+  auto args = std::make_shared<CertifyArguments>();
+  args->options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  CLI::App* verb = app->add_subcommand(
+      "certify", "an upper bound of σ over boxes of observations: a proof, not samples");
+  verb->add_option("policy", args->policy, "the policy, an ONNX file; an MLP")->required();
+  verb->add_option("--box",
+                   args->box,
+                   "half widths: joint_pos [rad], joint_vel [rad/s], torque [N·m], base_ang_vel "
+                   "[rad/s], gravity, action, command, phase, as joint_pos=0.01,gravity=0.03 [the "
+                   "sensors' noise in training]");
+  verb->add_option("--task", args->task, "take the noise from this task file [g1-loco's]");
+  verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
+  verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
+      ->capture_default_str();
+  verb->add_option("--layout", args->layout, "what the policy sees [what the file says]");
+  AddModeOption(verb,
+                &args->mode,
+                "budget to hold it to",
+                "the one inside the policy, else " + std::string(kDefaultMode));
+  verb->add_option(
+      "--gains",
+      args->gains,
+      "gain set of the robot.yaml, or a gain file [the policy's own, else the default]");
+  CLI::Option* rollout =
+      verb->add_option("--rollout", args->rollout, "record moments in MuJoCo for this long [s]")
+          ->check(NumberIn(0.02, 3600.0))
+          ->capture_default_str();
+  verb->add_option("--settle", args->settle, "rollout before the first moment [s]")
+      ->check(NumberIn(0.0, 600.0))
+      ->capture_default_str();
+  verb->add_option(
+          "--command", args->command, "asked of the policy: vx,vy,yaw-rate [m/s, m/s, rad/s]")
+      ->delimiter(',')
+      ->check(NumberIn(-10, 10))
+      ->capture_default_str();
+  verb->add_option(
+          "--height", args->height, "commanded base height, where the policy takes one [m]")
+      ->check(NumberIn(0, 10))
+      ->capture_default_str();
+  verb->add_option("--states", args->states, "recorded states: qpos and qvel of an .npz")
+      ->excludes(rollout);
+  verb->add_option("--moments", args->moments, "at most this many, evenly spread")
+      ->check(NumberIn(1, 100000))
+      ->capture_default_str();
+  verb->add_option("--samples", args->options.samples, "random observations per box")
+      ->check(NumberIn(0, 10000000))
+      ->capture_default_str();
+  verb->add_option("--threads", args->options.threads, "[all]")->check(NumberIn(1, 1024));
+  verb->add_option("--seed", args->options.seed, "of the samples")
+      ->check(SeedNumber())
+      ->capture_default_str();
+  verb->add_flag("--check", args->check, "exit with 1 unless every moment is certified");
+  verb->add_option("--json", args->json, "write every moment's bounds");
+  verb->callback([args] { RunCertify(*args); });
+}
+
+}  // namespace silc
