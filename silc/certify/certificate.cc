@@ -224,11 +224,12 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
     (try_scale(std::exp2(middle)) ? low : high) = middle;
   }
   // the sizes above the certified one, for the gap between what is shown and what is false
-  for (double scale = 1; scale > out.certified_box && out.broken_box > out.certified_box;
-       scale /= 2) {
+  double scale = 1;
+  while (scale > out.certified_box && out.broken_box > out.certified_box) {
     const SigmaFound worst = problem.Seek(box_of(scale), options.samples / 10, &rng);
     if (std::max(worst.sampled, worst.sought) <= 1) break;
     out.broken_box = std::min(out.broken_box, scale);
+    scale /= 2;
   }
   return out;
 }

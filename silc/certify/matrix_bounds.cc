@@ -37,8 +37,8 @@ double LargestEigenvalueBound(const Eigen::MatrixXd& S) {
   const double size = S.norm();
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(S, Eigen::EigenvaluesOnly);
   double mu = solver.info() == Eigen::Success ? solver.eigenvalues()[S.rows() - 1] : size;
-  for (double step = 1e-11 * size + std::numeric_limits<double>::min(); step < 4 * size;
-       step *= 8) {
+  double step = 1e-11 * size + std::numeric_limits<double>::min();
+  for (int attempt = 0; attempt < 14; ++attempt, step *= 8) {  // to beyond the size of S
     if (Dominates(mu + step, S)) return mu + step;
   }
   // the Frobenius norm needs no factorisation

@@ -179,7 +179,8 @@ TEST(SigmaBound, TendsToSigmaAndGrowsWithTheBox) {
     SigmaProblem problem(small.dense, small.function, small.centre);
     EXPECT_NEAR(problem.Bound(small.Box(1e-9), kNoClip).upper, problem.at_centre(), 1e-6);
     double before = problem.at_centre();
-    for (double radius = 1e-6; radius < 1; radius *= 1.5) {
+    for (int step = 0; step < 34; ++step) {
+      const double radius = 1e-6 * std::pow(1.5, step);
       const double upper = problem.Bound(small.Box(radius), kNoClip).upper;
       EXPECT_GE(upper, before) << trial << " at " << radius;
       before = upper;
