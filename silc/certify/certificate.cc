@@ -56,6 +56,9 @@ double RadiusOf(TermSource source, const BoxRadii& radii) {
       return radii.phase;
     case TermSource::kConstant:
     case TermSource::kBaseLinVel:
+    case TermSource::kBudgetCom:  // the budget that is judged is the one that is told
+    case TermSource::kBudgetHands:
+    case TermSource::kBudgetNull:
       return 0;
     default:
       return radii.command;
@@ -164,7 +167,7 @@ std::string MeetsClip(const DenseNetwork& network,
 MomentCertificate CertifyMoment(const DenseNetwork& network,
                                 const ObservationTable& table,
                                 double action_clip,
-                                const RecordedMoment& recorded,
+                                const KeptMoment& recorded,
                                 const CertifyOptions& options,
                                 std::uint32_t index) {
   MomentCertificate out;
@@ -330,7 +333,7 @@ MomentRecorder::MomentRecorder(const Policy& policy,
 
 void MomentRecorder::Add(const Moment& moment, const ContactKinematics& contact) {
   if (seen_++ % every_ != 0) return;
-  RecordedMoment kept;
+  KeptMoment kept;
   kept.time = moment.time;
   kept.mode = moment.mode;
   kept.status = moment.reading.quasi_static.status;
@@ -347,8 +350,8 @@ void MomentRecorder::Add(const Moment& moment, const ContactKinematics& contact)
   every_ *= 2;
 }
 
-std::vector<RecordedMoment> MomentRecorder::Take() {
-  std::vector<RecordedMoment> taken;
+std::vector<KeptMoment> MomentRecorder::Take() {
+  std::vector<KeptMoment> taken;
   const auto all = static_cast<int>(kept_.size()), count = std::min(most_, all);
   for (int i = 0; i < count; ++i) {
     taken.push_back(
@@ -361,7 +364,7 @@ std::vector<RecordedMoment> MomentRecorder::Take() {
 Certificate Certify(const DenseNetwork& network,
                     const ObservationTable& table,
                     double action_clip,
-                    const std::vector<RecordedMoment>& moments,
+                    const std::vector<KeptMoment>& moments,
                     const CertifyOptions& options,
                     const std::function<void(double)>& progress) {
   Certificate out;

@@ -35,7 +35,7 @@ ObservationBox MakeBox(const ObservationTable& table,
                        double scale);
 
 /// One moment that was recorded: what the network saw, and what its σ is a function of.
-struct RecordedMoment {
+struct KeptMoment {
   double time = 0;  // [s]
   ContactMode mode = ContactMode::kDoubleSupport;
   StiffnessStatus status = StiffnessStatus::kOk;  ///< whether it is judged at all
@@ -91,7 +91,7 @@ class MomentRecorder {
  public:
   MomentRecorder(const Policy& policy, const BudgetSpec& spec, const Servo& servo, int count);
   void Add(const Moment& moment, const ContactKinematics& contact);
-  std::vector<RecordedMoment> Take();
+  std::vector<KeptMoment> Take();
   const ObservationTable& table() const { return table_; }
 
  private:
@@ -100,7 +100,7 @@ class MomentRecorder {
   Servo servo_;
   int most_;
   long long seen_ = 0, every_ = 1;
-  std::vector<RecordedMoment> kept_;
+  std::vector<KeptMoment> kept_;
 };
 
 /// @param action_clip  on the raw action; infinite: none
@@ -108,7 +108,7 @@ class MomentRecorder {
 Certificate Certify(const DenseNetwork& network,
                     const ObservationTable& table,
                     double action_clip,
-                    const std::vector<RecordedMoment>& moments,
+                    const std::vector<KeptMoment>& moments,
                     const CertifyOptions& options,
                     const std::function<void(double)>& progress);
 

@@ -20,7 +20,7 @@ const RobotModel& G1() {
   return robot;
 }
 
-std::vector<RecordedMoment> Record(
+std::vector<KeptMoment> Record(
     const Policy& policy, const BudgetSpec& spec, double vx, int count, ObservationTable* table) {
   LoopOptions options;
   options.servo = ServoFor(G1(), policy, "");
@@ -57,7 +57,7 @@ TEST(Certificate, SigmaIsTheObservers) {
       spec.null_stiffness = 0.5;
     }
     ObservationTable table;
-    for (const RecordedMoment& moment : Record(policy, spec, trial < 2 ? 0 : 0.5, 8, &table)) {
+    for (const KeptMoment& moment : Record(policy, spec, trial < 2 ? 0 : 0.5, 8, &table)) {
       if (moment.status != StiffnessStatus::kOk) continue;
       const SigmaProblem problem(network, moment.function, moment.observation);
       // the observer's Jacobians are float32
@@ -76,7 +76,7 @@ TEST(Certificate, BoundsAnIntervalAroundEveryMomentAndSaysHowLoosely) {
   spec.gravity = Channel::kHeld;
   const DenseNetwork network = CertifiableNetwork(policy, spec, "policy");
   ObservationTable table;
-  const std::vector<RecordedMoment> moments = Record(policy, spec, 0, 2, &table);
+  const std::vector<KeptMoment> moments = Record(policy, spec, 0, 2, &table);
   ASSERT_EQ(moments.size(), 2u);
   CertifyOptions options;
   options.samples = 20;
@@ -183,7 +183,7 @@ TEST(Certificate, RecorderKeepsMomentsEvenlySpread) {
   const Policy policy = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
   BudgetSpec spec;
   ObservationTable table;
-  const std::vector<RecordedMoment> moments = Record(policy, spec, 0, 5, &table);
+  const std::vector<KeptMoment> moments = Record(policy, spec, 0, 5, &table);
   ASSERT_EQ(moments.size(), 5u);
   EXPECT_NEAR(moments.front().time, 0.4, 1e-6);
   EXPECT_GT(moments.back().time, 0.75);

@@ -26,7 +26,8 @@ struct CertifyArguments {
   std::string policy;
   std::string robot = kDefaultRobot;
   std::string layout;
-  std::optional<std::string> mode;  // none: the budget inside the policy
+  std::optional<std::string> mode;    // none: the budget inside the policy
+  std::optional<std::string> budget;  // told to a commanded policy
   std::string gains;
   std::string box, task;
   bool bias = false;
@@ -62,12 +63,13 @@ BoxRadii RadiiFrom(const CertifyArguments& args) {
 void RunCertify(const CertifyArguments& args) {
   CertifyOptions options = args.options;
   options.radii = RadiiFrom(args);
-  if (args.mode) ReadBudget(*args.mode);
+  if (args.mode) ReadPlainBudget(*args.mode);
   if (args.command.size() != 3) throw ConfigError("--command takes three numbers: vx,vy,yaw-rate");
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
-  const Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
-  const UserBudget budget = ChooseBudget(args.mode, notes, args.policy);
+  Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  if (!told.empty()) fmt::print("{}\n", Printable(told));
   const DenseNetwork network = CertifiableNetwork(policy, budget.spec, args.policy);
   std::optional<AtomicFile> file;
   if (!args.json.empty()) file.emplace(args.json);
@@ -96,7 +98,7 @@ void RunCertify(const CertifyArguments& args) {
               ? ObserveRollout(loop, args.rollout, args.settle, observation, progress.callback())
               : ObserveStates(loop, args.states, observation, progress.callback());
   }
-  const std::vector<RecordedMoment> moments = recorder.Take();
+  const std::vector<KeptMoment> moments = recorder.Take();
   if (moments.empty()) {
     throw RunError(fmt::format("{}: no moment to certify: {}", args.policy, Describe(run.end)));
   }
@@ -155,6 +157,7 @@ void AddCertify(CLI::App* app) {
                 &args->mode,
                 "budget to hold it to",
                 "the one inside the policy, else " + std::string(kDefaultMode));
+  AddBudgetOption(verb, &args->budget);
   verb->add_option(
       "--gains",
       args->gains,
