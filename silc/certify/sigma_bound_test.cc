@@ -58,10 +58,10 @@ struct SmallProblem {
     graph.Evaluate();
     const std::vector<double> entries = GraphJacobian(&graph, 0, 0);
     MatrixXd J = MatrixXd::Zero(kJoints, kObserved);
+    auto entry = entries.begin();  // row after row
     for (int r = 0; r < 4; ++r) {
       for (int c = 0; c < kObserved; ++c) {
-        J(function.action_joint[static_cast<std::size_t>(r)], c) =
-            entries[static_cast<std::size_t>(r * kObserved + c)];
+        J(function.action_joint[static_cast<std::size_t>(r)], c) = *entry++;
       }
     }
     const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);

@@ -247,18 +247,11 @@ void AddBandPenalty(const PenaltyInput& input,
     const Tensor sigma = s.sigma.select(1, 0);
     const HingeTerms hinge = HingeOf(sigma, config.hinge, bound.clamp_min(1));
     result->value = result->value + share * MeanOf(hinge.value, good);
-    const Tensor to_joints = P_T;  // rows (B, 1, n): (P u)ᵀ = uᵀ Pᵀ
+    // P_T takes rows (B, 1, n) to the joints: (P u)ᵀ = uᵀ Pᵀ
     const Tensor slope = PerSample(share * hinge.slope);
-    const Complex l = Times(Product(Halves(s.u), to_joints), slope * scale);
-    AddTangents(point,
-                where[f],
-                moved,
-                input,
-                l,
-                Product(Halves(s.v), to_joints),
-                width,
-                &directions,
-                &pulls);
+    const Complex l = Times(Product(Halves(s.u), P_T), slope * scale);
+    AddTangents(
+        point, where[f], moved, input, l, Product(Halves(s.v), P_T), width, &directions, &pulls);
 
     // (S13): D = −2 Pᵀ S P, S = sym Im K − j skew Re K; shifted, so that the largest eigenvalue is
     // the largest in size
@@ -275,7 +268,7 @@ void AddBandPenalty(const PenaltyInput& input,
     const double weight = share * config.damping_weight;
     result->value = result->value + weight * MeanOf(over.square(), good);
     // dν = Re(lᴴ dK r), r = P u and l = −2j r
-    const Complex r = Product(Halves(d.v), to_joints);
+    const Complex r = Product(Halves(d.v), P_T);
     AddTangents(point,
                 where[f],
                 moved,
