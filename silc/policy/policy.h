@@ -85,7 +85,7 @@ class Policy {
   int num_joints() const;  ///< nv = nu
   const ObservationLayout& layout() const;
   const PolicyRobot& robot() const;
-  bool is_mlp() const;                        ///< runs on the fast path
+  bool is_mlp() const;  ///< runs on the fast path
   /// The network as an MLP; null when it has another shape, and graph() says which.
   const MlpNetwork* mlp() const;
   const Graph& graph() const;
