@@ -11,6 +11,7 @@
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
 #include "silc/certify/certificate.h"
+#include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/progress.h"
@@ -31,10 +32,9 @@ struct CertifyArguments {
   std::string gains;
   std::string box, task;
   bool bias = false;
-  double rollout = 4;                       // [s]
-  double settle = 2;                        // [s]
-  std::vector<double> command = {0, 0, 0};  // [m/s], [m/s], [rad/s]
-  double height = 0.75;                     // [m]
+  double rollout = 4;  // [s]
+  double settle = 2;   // [s]
+  CommandArguments command;
   std::string states;
   int moments = 20;
   CertifyOptions options;
@@ -64,7 +64,7 @@ void RunCertify(const CertifyArguments& args) {
   CertifyOptions options = args.options;
   options.radii = RadiiFrom(args);
   if (args.mode) ReadPlainBudget(*args.mode);
-  if (args.command.size() != 3) throw ConfigError("--command takes three numbers: vx,vy,yaw-rate");
+  const PolicyCommand command = CommandFrom(args.command);
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
@@ -76,11 +76,7 @@ void RunCertify(const CertifyArguments& args) {
 
   LoopOptions loop_options;
   loop_options.servo = ServoFor(robot, policy, args.gains);
-  loop_options.command.lin_vel = {args.command[0], args.command[1]};
-  loop_options.command.yaw_rate = args.command[2];
-  loop_options.command.height = args.height;
-  const bool moves = args.command[0] != 0 || args.command[1] != 0 || args.command[2] != 0;
-  loop_options.command.walk = moves ? 1 : 0;
+  loop_options.command = command;
   const ClosedLoop loop(robot, policy, loop_options);
 
   MomentRecorder recorder(policy, budget.spec, loop_options.servo, args.moments);
@@ -169,15 +165,7 @@ void AddCertify(CLI::App* app) {
   verb->add_option("--settle", args->settle, "rollout before the first moment [s]")
       ->check(NumberIn(0.0, 600.0))
       ->capture_default_str();
-  verb->add_option(
-          "--command", args->command, "asked of the policy: vx,vy,yaw-rate [m/s, m/s, rad/s]")
-      ->delimiter(',')
-      ->check(NumberIn(-10, 10))
-      ->capture_default_str();
-  verb->add_option(
-          "--height", args->height, "commanded base height, where the policy takes one [m]")
-      ->check(NumberIn(0, 10))
-      ->capture_default_str();
+  AddCommandOptions(verb, &args->command);
   verb->add_option("--states", args->states, "recorded states: qpos and qvel of an .npz")
       ->excludes(rollout);
   verb->add_option("--moments", args->moments, "at most this many, evenly spread")

@@ -9,6 +9,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
+#include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/progress.h"
@@ -32,10 +33,9 @@ struct ObserveArguments {
   std::optional<std::string> budget;  // told to a commanded policy
   std::string gains;
   std::string pose;
-  double rollout = 0;                       // [s]
-  double settle = 2;                        // [s]
-  std::vector<double> command = {0, 0, 0};  // [m/s], [m/s], [rad/s]
-  double height = 0.75;                     // [m]
+  double rollout = 0;  // [s]
+  double settle = 2;   // [s]
+  CommandArguments command;
   std::string states;
   std::string shake;
   std::vector<double> forces = {2, 10, 20, 40};  // [N]
@@ -69,14 +69,9 @@ void RequireWritable(const std::string& option, const std::string& path) {
 LoopOptions MakeLoopOptions(const ObserveArguments& args,
                             const RobotModel& robot,
                             const Policy& policy) {
-  if (args.command.size() != 3) throw ConfigError("--command takes three numbers: vx,vy,yaw-rate");
   LoopOptions options;
+  options.command = CommandFrom(args.command);
   options.servo = ServoFor(robot, policy, args.gains);
-  options.command.lin_vel = {args.command[0], args.command[1]};
-  options.command.yaw_rate = args.command[2];
-  options.command.height = args.height;
-  const bool moves = args.command[0] != 0 || args.command[1] != 0 || args.command[2] != 0;
-  options.command.walk = moves ? 1 : 0;
   options.latency = 1e-3 * args.latency_ms;
   if (args.pose != "stand") options.pose = args.pose;
   return options;
@@ -228,15 +223,7 @@ void AddObserve(CLI::App* app) {
   CLI::Option* rollout =
       verb->add_option("--rollout", args->rollout, "close the loop in MuJoCo for this long [s]")
           ->check(NumberIn(0.02, 3600.0));
-  verb->add_option(
-          "--command", args->command, "asked of the policy: vx,vy,yaw-rate [m/s, m/s, rad/s]")
-      ->delimiter(',')
-      ->check(NumberIn(-10, 10))
-      ->capture_default_str();
-  verb->add_option(
-          "--height", args->height, "commanded base height, where the policy takes one [m]")
-      ->check(NumberIn(0, 10))
-      ->capture_default_str();
+  AddCommandOptions(verb, &args->command);
   verb->add_option("--settle", args->settle, "rollout before the first observation [s]")
       ->check(NumberIn(0.0, 600.0))
       ->capture_default_str();

@@ -41,17 +41,11 @@ Complex ComplexInverseOf(const Complex& a) {
   return {re, -at::matmul(turned, re)};
 }
 
-// The real matrix [Re −Im; Im Re] has the norm, and for a Hermitian one the eigenvalues.
-Tensor Embedded(const Complex& a) {
-  return at::cat({at::cat({a.re, -a.im}, 2), at::cat({a.im, a.re}, 2)}, 1);
-}
-// Its vectors (B, 1, 2n) as complex ones.
+// Vectors (B, 1, 2n) of Embedded() as complex ones.
 Complex Halves(const Tensor& vector) {
   const std::int64_t n = vector.size(2) / 2;
   return {vector.narrow(2, 0, n), vector.narrow(2, n, n)};
 }
-
-Tensor PerSample(const Tensor& value) { return value.view({-1, 1, 1}); }
 
 // (S4) at one frequency, and what its gradient needs.
 struct DynamicBatch {
@@ -232,8 +226,8 @@ void AddBandPenalty(const PenaltyInput& input,
                             .logical_and(moved.N.im.abs().amax({1, 2}) < config.loop_gain_limit);
     const Tensor zero = at::zeros({}, P.options());
     for (Complex* part : {&moved.N, &moved.X, &moved.K_e}) {
-      part->re = at::where(PerSample(good), part->re, zero);
-      part->im = at::where(PerSample(good), part->im, zero);
+      part->re = at::where(BroadcastOverMatrix(good), part->re, zero);
+      part->im = at::where(BroadcastOverMatrix(good), part->im, zero);
     }
 
     // (S12): 2 Pᵀ (K_e − m) P/min(b, 1) − Π_c
@@ -242,13 +236,14 @@ void AddBandPenalty(const PenaltyInput& input,
     const Complex form = {at::matmul(at::matmul(P_T, held.re), P),
                           at::matmul(at::matmul(P_T, held.im), P)};
     Complex A = {scale * form.re - input.budget.unit, scale * form.im};
-    A = {at::where(PerSample(good), A.re, zero), at::where(PerSample(good), A.im, zero)};
-    const Singular s = LargestSingular(Embedded(A));
+    A = {at::where(BroadcastOverMatrix(good), A.re, zero),
+         at::where(BroadcastOverMatrix(good), A.im, zero)};
+    const Singular s = LargestSingular(Embedded(A.re, A.im));
     const Tensor sigma = s.sigma.select(1, 0);
     const HingeTerms hinge = HingeOf(sigma, config.hinge, bound.clamp_min(1));
     result->value = result->value + share * MeanOf(hinge.value, good);
     // P_T takes rows (B, 1, n) to the joints: (P u)ᵀ = uᵀ Pᵀ
-    const Tensor slope = PerSample(share * hinge.slope);
+    const Tensor slope = BroadcastOverMatrix(share * hinge.slope);
     const Complex l = Times(Product(Halves(s.u), P_T), slope * scale);
     AddTangents(
         point, where[f], moved, input, l, Product(Halves(s.v), P_T), width, &directions, &pulls);
@@ -259,11 +254,12 @@ void AddBandPenalty(const PenaltyInput& input,
     const Complex twice = {-(im + im.transpose(1, 2)), moved.K_e.re - moved.K_e.re.transpose(1, 2)};
     Complex D = {at::matmul(at::matmul(P_T, twice.re), P),
                  at::matmul(at::matmul(P_T, twice.im), P)};
-    D = {at::where(PerSample(good), D.re, zero), at::where(PerSample(good), D.im, zero)};
+    D = {at::where(BroadcastOverMatrix(good), D.re, zero),
+         at::where(BroadcastOverMatrix(good), D.im, zero)};
     const Tensor shift = (D.re.square() + D.im.square()).sum({1, 2}).sqrt();
-    const Tensor matrix = Embedded(D);
-    const Singular d =
-        LargestSingular(matrix + PerSample(shift) * at::eye(matrix.size(1), matrix.options()));
+    const Tensor matrix = Embedded(D.re, D.im);
+    const Singular d = LargestSingular(matrix + BroadcastOverMatrix(shift) *
+                                                    at::eye(matrix.size(1), matrix.options()));
     const Tensor driving = d.sigma.select(1, 0) - shift, over = driving.clamp_min(0);
     const double weight = share * config.damping_weight;
     result->value = result->value + weight * MeanOf(over.square(), good);
@@ -273,7 +269,7 @@ void AddBandPenalty(const PenaltyInput& input,
                 where[f],
                 moved,
                 input,
-                Times(Times(r, {0, -2}), PerSample(2 * weight * over)),
+                Times(Times(r, {0, -2}), BroadcastOverMatrix(2 * weight * over)),
                 r,
                 width,
                 &directions,

@@ -32,6 +32,12 @@ Tensor MeanAlongTangent(const PenaltyInput& input,
   return (p * ActionTangent(input.actors, slopes, seeds)).sum() / double(input.count);
 }
 
+Tensor BroadcastOverMatrix(const Tensor& per_sample) { return per_sample.view({-1, 1, 1}); }
+
+Tensor Embedded(const Tensor& re, const Tensor& im) {
+  return at::cat({at::cat({re, -im}, 2), at::cat({im, re}, 2)}, 1);
+}
+
 Tensor MeanOf(const Tensor& value, const Tensor& ok) {
   return (value * ok.to(value.scalar_type())).mean();
 }
@@ -40,7 +46,6 @@ namespace {
 
 Tensor IdentityLike(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
 // (B) against (B, r, c)
-Tensor BroadcastOverMatrix(const Tensor& per_sample) { return per_sample.view({-1, 1, 1}); }
 Tensor Transposed(const Tensor& A) { return A.transpose(1, 2); }
 
 // Cholesky factors; samples that have none get the identity and are marked
@@ -408,7 +413,7 @@ void HoldFeedback(const FeedbackAt& at,
   const std::int64_t n = at.real.size(1);
   Tensor A = at.real;
   if (at.imag.defined()) {
-    A = at::cat({at::cat({at.real, -at.imag}, 2), at::cat({at.imag, at.real}, 2)}, 1);
+    A = Embedded(at.real, at.imag);
   }
   const Tensor zero = at::zeros({}, A.options());
   A = at::where(BroadcastOverMatrix(at::isfinite(A).all(2).all(1)), A, zero);

@@ -24,4 +24,11 @@ Tensor MeanAlongTangent(const PenaltyInput& input, const Tensor& p, const std::v
 /// Mean of a value per sample, those that take no part counted as 0.
 Tensor MeanOf(const Tensor& value, const Tensor& ok);
 
+/// A number per sample, (B), against matrices (B, rows, columns).
+Tensor BroadcastOverMatrix(const Tensor& per_sample);
+
+/// A complex matrix as the real one [Re −Im; Im Re]: it has the norm, and for a Hermitian one the
+/// eigenvalues.
+Tensor Embedded(const Tensor& re, const Tensor& im);
+
 }  // namespace silc

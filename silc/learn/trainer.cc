@@ -207,6 +207,14 @@ void Trainer::Impl::MakeChannels() {
       config.penalty.frequencies, s.period, config.penalty.latency, entries, obs_width, n, options);
 }
 
+void CopyInto(const Tensor& from, Tensor* to) {
+  if (to->defined()) {
+    to->copy_(from);
+  } else {
+    *to = from.clone();
+  }
+}
+
 void Trainer::Impl::DrawLoopPoints() {
   const StiffnessSpec& s = spec.stiffness_spec;
   const std::vector<ColumnEntry> no_torque;
@@ -219,18 +227,10 @@ void Trainer::Impl::DrawLoopPoints() {
                      s.servo.nv(),
                      options);
   channels.loop.resize(drawn.size());
-  // into the same memory, which recorded work reads
-  const auto put = [](const Tensor& from, Tensor* to) {
-    if (to->defined()) {
-      to->copy_(from);
-    } else {
-      *to = from;
-    }
-  };
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     for (Tensor LoopPoint::*part :
          {&LoopPoint::a, &LoopPoint::a_imag, &LoopPoint::tau, &LoopPoint::tau_imag}) {
-      if ((drawn[i].*part).defined()) put(drawn[i].*part, &(channels.loop[i].*part));
+      if ((drawn[i].*part).defined()) CopyInto(drawn[i].*part, &(channels.loop[i].*part));
     }
   }
 }

@@ -25,14 +25,12 @@ HalfBits* Bits(const Tensor& t) { return reinterpret_cast<HalfBits*>(t.data_ptr<
 CUstream_st* Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 const float* FloatsOf(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
 
-// To memory that a recording reads: made the first time, written over after.
+// CopyInto(), which forgets what is not there any more.
 void Put(const Tensor& from, Tensor* to) {
-  if (!from.defined()) {
-    *to = Tensor();
-  } else if (to->defined()) {
-    to->copy_(from);
+  if (from.defined()) {
+    CopyInto(from, to);
   } else {
-    *to = from.clone();
+    *to = Tensor();
   }
 }
 

@@ -29,6 +29,9 @@ inline double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// To memory that recorded work reads: made the first time, written over after.
+void CopyInto(const Tensor& from, Tensor* to);
+
 /// One agent: a block of the action, its actor, critic and rate.
 struct Agent {
   std::string name;

@@ -380,12 +380,7 @@ const std::vector<ChunkResult>& Trainer::Impl::Replay(const MiniBatch& batch,
                                                       const Pressure& pressure,
                                                       bool penalised) {
   const auto put = [](const Tensor& from, Tensor* to) {
-    if (!from.defined()) return;
-    if (to->defined()) {
-      to->copy_(from);
-    } else {
-      *to = from.clone();
-    }
+    if (from.defined()) CopyInto(from, to);
   };
   MiniBatch& b = recorded_batch;
   put(batch.obs, &b.obs);
