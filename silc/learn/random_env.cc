@@ -56,9 +56,12 @@ void RandomEnv::Step(const float*, const OutcomeView& outcome, const Observation
 }
 
 void RandomEnv::Write(const ObservationView& view) {
-  const std::int64_t stride = view.obs_stride > 0 ? view.obs_stride : kObs;
-  at::from_blob(view.obs, obs_.sizes(), {stride, 1}, obs_.options()).copy_(obs_);
-  Put(view.critic_obs, critic_obs_);
+  const auto put = [](float* to, std::int64_t stride, const Tensor& from) {
+    at::from_blob(to, from.sizes(), {stride > 0 ? stride : from.size(1), 1}, from.options())
+        .copy_(from);
+  };
+  put(view.obs, view.obs_stride, obs_);
+  put(view.critic_obs, view.critic_obs_stride, critic_obs_);
   if (view.stiffness.mode == nullptr) return;
   Put(view.stiffness.mode, mode_);
   Put(view.stiffness.com, jacobian_.narrow(1, 0, 3).contiguous());

@@ -118,7 +118,8 @@ class SpringEnv : public VecEnv {
       std::memcpy(obs, r.past, sizeof(frame));
       std::memcpy(obs + kFrame, frame, sizeof(frame));
       std::memcpy(r.past, frame, sizeof(frame));
-      float* critic = view.critic_obs + i * (kObs + kJoints);
+      float* critic = view.critic_obs +
+                      i * (view.critic_obs_stride > 0 ? view.critic_obs_stride : kObs + kJoints);
       std::memcpy(critic, obs, kObs * sizeof(float));
       for (int j = 0; j < kJoints; ++j) critic[kObs + j] = static_cast<float>(r.load[j] / 15);
       // nothing stands on the ground: the budget is posture alone

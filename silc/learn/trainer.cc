@@ -36,6 +36,7 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
   own_groups = groups / ranks->size();
   Check();
   obs_width = (spec.obs_dim + 7) / 8 * 8;
+  critic_obs_width = (spec.critic_obs_dim + 7) / 8 * 8;
   const bool cuda = config.device == "cuda";
   options = at::TensorOptions(at::kFloat).device(cuda ? at::kCUDA : at::kCPU);
   if (cuda) {
@@ -52,7 +53,7 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
   MakeAgents();
   if (config.scale_inputs) {
     actor_inputs = InputScaling::Make(obs_width, options);
-    critic_inputs = InputScaling::Make(spec.critic_obs_dim, options);
+    critic_inputs = InputScaling::Make(critic_obs_width, options);
   }
   MakeBuffers();
   if (needs_stiffness || method == Method::kScalarLcp || method == Method::kAlcp) MakeChannels();
@@ -135,17 +136,20 @@ void Trainer::Impl::MakeAgents() {
     agent.count = spec.agents[k].num_actions;
     first += agent.count;
     const double std = config.init_std[config.init_std.size() == 1 ? 0 : k];
+    const auto forget_padding = [](Network* network, int width) {
+      at::NoGradGuard no_tape;
+      const Tensor first_weight = network->layers.weight[0];
+      first_weight.narrow(1, width, first_weight.size(1) - width).zero_();
+    };
     agent.actor = MakeNetwork({obs_width, config.actor_hidden, agent.count},
                               std::vector<double>(agent.count, std),
                               config.seed,
                               2 * k,
                               options);
-    {
-      at::NoGradGuard no_tape;
-      agent.actor.layers.weight[0].narrow(1, spec.obs_dim, obs_width - spec.obs_dim).zero_();
-    }
+    forget_padding(&agent.actor, spec.obs_dim);
     agent.critic = MakeNetwork(
-        {spec.critic_obs_dim, config.critic_hidden, 1}, {}, config.seed, 2 * k + 1, options);
+        {critic_obs_width, config.critic_hidden, 1}, {}, config.seed, 2 * k + 1, options);
+    forget_padding(&agent.critic, spec.critic_obs_dim);
     agent.actor_adam = AdamW(agent.actor.flat, config.weight_decay);
     agent.critic_adam = AdamW(agent.critic.flat, config.weight_decay);
     agent.rate = at::full({}, config.rate, options.dtype(at::kDouble));
@@ -166,7 +170,7 @@ void Trainer::Impl::MakeBuffers() {
   const std::int64_t T = config.steps, N = spec.num_envs, A = spec.num_actions();
   const std::int64_t G = static_cast<std::int64_t>(agents.size());
   obs = at::zeros({T + 1, N, obs_width}, options);
-  critic_obs = at::zeros({T + 1, N, spec.critic_obs_dim}, options);
+  critic_obs = at::zeros({T + 1, N, critic_obs_width}, options);
   action = at::zeros({T, N, A}, options);
   mean = at::zeros({T, N, A}, options);
   value = at::zeros({T + 1, N, G}, options);

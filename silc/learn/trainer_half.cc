@@ -81,9 +81,9 @@ void Trainer::Impl::MakeHalf() {
   const std::int64_t samples = T * N, B = samples / config.mini_batches;
   const auto halves = options.dtype(at::kHalf);
   h.obs = at::zeros({T + 1, N, obs_width}, halves);
-  h.critic_obs = at::zeros({T + 1, N, spec.critic_obs_dim}, halves);
+  h.critic_obs = at::zeros({T + 1, N, critic_obs_width}, halves);
   h.batch_obs = at::zeros({samples, obs_width}, halves);
-  h.batch_critic_obs = at::zeros({samples, spec.critic_obs_dim}, halves);
+  h.batch_critic_obs = at::zeros({samples, critic_obs_width}, halves);
   h.order = at::zeros({samples}, options.dtype(at::kLong));
   h.advantage = at::zeros({T, N, G}, options);
   h.target = at::zeros({T, N, G}, options);
@@ -118,7 +118,7 @@ void Trainer::Impl::ActHalf(std::int64_t t) {
                           FloatsOf(critic_inputs.shift),
                           FloatsOf(critic_inputs.scale),
                           N,
-                          spec.critic_obs_dim,
+                          critic_obs_width,
                           Bits(h.critic_obs[t]),
                           Stream()) == 0);
   const Tensor output = h.actors.Forward(h.obs[t], &h.workspace);
@@ -147,7 +147,7 @@ void Trainer::Impl::EndRolloutHalf() {
                           FloatsOf(critic_inputs.shift),
                           FloatsOf(critic_inputs.scale),
                           spec.num_envs,
-                          spec.critic_obs_dim,
+                          critic_obs_width,
                           Bits(half->critic_obs[T]),
                           Stream()) == 0);
 }
@@ -257,7 +257,7 @@ void Trainer::Impl::PrepareHalf() {
   SILC_CHECK(LaunchGatherHalf(Bits(h.critic_obs),
                               order,
                               samples,
-                              spec.critic_obs_dim,
+                              critic_obs_width,
                               Bits(h.batch_critic_obs),
                               Stream()) == 0);
 }

@@ -70,7 +70,7 @@ struct Trainer::Impl {
   std::vector<at::Generator> generators;  // of each block here
   // observations are padded with zeros to a multiple of eight: rows that begin at odd addresses
   // keep a GPU from its matrix units
-  int obs_width = 0;
+  int obs_width = 0, critic_obs_width = 0;
   bool needs_stiffness = false, has_penalty = false, started = false, measured = false;
   std::vector<Agent> agents;
   InputScaling actor_inputs, critic_inputs;  // where they are scaled

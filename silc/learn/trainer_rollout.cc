@@ -9,6 +9,7 @@ ObservationView Trainer::Impl::ViewAt(std::int64_t t) {
   view.obs = obs[t].data_ptr<float>();
   view.obs_stride = obs_width;
   view.critic_obs = critic_obs[t].data_ptr<float>();
+  view.critic_obs_stride = critic_obs_width;
   if (needs_stiffness) {
     // tensors have no enums: the bytes are ContactModes
     view.stiffness = {.mode = reinterpret_cast<ContactMode*>(mode[t].data_ptr<std::uint8_t>()),

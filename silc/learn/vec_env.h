@@ -75,9 +75,10 @@ struct StiffnessView {
 /// Where an environment writes what the policy sees next. The memory is the learner's.
 struct ObservationView {
   float* obs = nullptr;         // (num_envs, obs_stride), of which obs_dim are written
-  float* critic_obs = nullptr;  // (num_envs, critic_obs_dim)
+  float* critic_obs = nullptr;  // (num_envs, critic_obs_stride), of which critic_obs_dim are
   StiffnessView stiffness;      // of the state these observations are of
   int obs_stride = 0;           // floats from one robot's obs to the next, ≥ obs_dim; 0: obs_dim
+  int critic_obs_stride = 0;    // likewise
 };
 
 /// Where it writes what a step brought.

@@ -42,6 +42,7 @@ Copy Fetch(CudaLocoEnv* env) {
   env->Deliver({.obs = obs.get(),
                 .obs_stride = observation.width,
                 .critic_obs = critic.get(),
+                .critic_obs_stride = observation.critic_width(),
                 .reward = reward.get(),
                 .agents = 2,
                 .done = done.get(),

@@ -315,7 +315,7 @@ __global__ void DeliverKernel(const __grid_constant__ DeviceOutputs from,
     to.obs[env * to.obs_stride + i] = from.actor_obs[env * from.actor_width + i];
   }
   for (int i = k; i < from.critic_width; i += step) {
-    to.critic_obs[env * from.critic_width + i] = from.critic_obs[env * from.critic_width + i];
+    to.critic_obs[env * to.critic_obs_stride + i] = from.critic_obs[env * from.critic_width + i];
   }
   if (to.reward != nullptr && k < to.agents) {
     const std::uint8_t flag = from.flag[env];

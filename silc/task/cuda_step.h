@@ -48,6 +48,7 @@ struct DeviceDelivery {
   float* obs;
   int obs_stride;  // floats from one robot to the next
   float* critic_obs;
+  int critic_obs_stride;
   float* reward;  // (num_envs, agents)
   int agents;     // 1: the lower alone
   std::uint8_t *done, *timed_out;

@@ -21,6 +21,8 @@ DeviceDelivery Delivery(const EnvSpec& spec, const ObservationView& view) {
   return {.obs = view.obs,
           .obs_stride = view.obs_stride > 0 ? view.obs_stride : spec.obs_dim,
           .critic_obs = view.critic_obs,
+          .critic_obs_stride =
+              view.critic_obs_stride > 0 ? view.critic_obs_stride : spec.critic_obs_dim,
           .agents = static_cast<int>(spec.agents.size()),
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,

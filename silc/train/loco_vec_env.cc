@@ -83,15 +83,14 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
   SILC_CHECK(s.mode == nullptr || !step.jacobian.empty());
   env_.pool()->ParallelForRanges(env_.num_envs(), kChunk, [&](int, int begin, int end) {
     const std::size_t first = begin, count = end - begin;
-    const auto copy = [&](float* to, std::span<const float> from, std::size_t width) {
-      std::memcpy(to + first * width, &from[first * width], count * width * sizeof(float));
+    const auto copy = [&](float* to, int stride, std::span<const float> from, int width) {
+      const std::size_t apart = stride > 0 ? stride : width, wide = width;
+      for (std::size_t env = first; env < first + count; ++env) {
+        std::memcpy(to + env * apart, &from[env * wide], wide * sizeof(float));
+      }
     };
-    const std::size_t width = env_.obs_width();
-    const std::size_t stride = view.obs_stride > 0 ? view.obs_stride : width;
-    for (std::size_t env = first; env < first + count; ++env) {
-      std::memcpy(view.obs + env * stride, &step.obs[env * width], width * sizeof(float));
-    }
-    copy(view.critic_obs, step.critic_obs, env_.critic_width());
+    copy(view.obs, view.obs_stride, step.obs, env_.obs_width());
+    copy(view.critic_obs, view.critic_obs_stride, step.critic_obs, env_.critic_width());
     if (s.mode == nullptr) return;
     std::memcpy(s.mode + first, &step.contact_mode[first], count * sizeof(ContactMode));
     for (std::size_t env = first; env < first + count; ++env) {
