@@ -239,7 +239,11 @@ struct Outcome {
   Tensor weights;
   double kl = 0;
 };
-Outcome OneIteration(const std::string& method, const std::string& precision, bool graphs, int n) {
+Outcome OneIteration(const std::string& method,
+                     const std::string& precision,
+                     bool graphs,
+                     int n,
+                     int penalty_start = 0) {
   RandomEnv env(256, true);
   LearnConfig config;
   ApplyMethod(method, "test", &config);
@@ -250,6 +254,7 @@ Outcome OneIteration(const std::string& method, const std::string& precision, bo
   config.scale_inputs = true;
   config.penalty.samples = 512;
   config.penalty.every = 4;
+  config.penalty.start = penalty_start;
   Trainer trainer(config, &env);
   Outcome outcome;
   for (int i = 0; i < n; ++i) {
@@ -290,6 +295,13 @@ TEST_F(HalfNetworksTest, RecordedOrNotAndAgainTheBitsAreTheSame) {
     EXPECT_TRUE(at::equal(recorded.weights, again.weights)) << method;
     EXPECT_LT(Apart(recorded.weights, free.weights), 1e-4) << method;
   }
+}
+
+TEST_F(HalfNetworksTest, APenaltyMaySetInWhenWorkIsRecorded) {
+  const Tensor recorded = OneIteration("silc", "float16", true, 5, 2).weights;
+  EXPECT_LT(Apart(recorded, OneIteration("silc", "float16", false, 5, 2).weights), 1e-4);
+  // and it did: without it the weights are others
+  EXPECT_GT(Apart(recorded, OneIteration("silc", "float16", true, 5, 100).weights), 1e-4);
 }
 
 }  // namespace

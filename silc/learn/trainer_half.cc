@@ -51,7 +51,8 @@ struct Trainer::Impl::Half {
   std::vector<Tensor> signs;
   Pressure pressure;
   DeviceGraph graph;
-  bool recorded_penalty = false, recorded_pressure = false;
+  // what the last update did; its recording serves the next one that does the same
+  bool penalised = false, pressed = false;
   UpdateResult result;
 };
 
@@ -200,16 +201,20 @@ Trainer::Impl::UpdateResult Trainer::Impl::UpdateHalf() {
     Put(pressure.lambda, &h.pressure.lambda);
     Put(pressure.bound, &h.pressure.bound);
   }
-  if (!Records()) {
+  const bool presses = h.pressure.lambda.defined();
+  const bool as_before = h.penalised == penalises && h.pressed == presses;
+  h.penalised = penalises;
+  h.pressed = presses;
+  if (!as_before) h.graph = {};
+  // an update of a new kind runs once before it is recorded: libraries make their handles in it,
+  // and cannot while a stream is captured
+  if (!Records() || !as_before) {
     h.result = RunHalf();
     return h.result;
   }
-  const bool presses = h.pressure.lambda.defined();
-  if (!h.graph.recorded() || h.recorded_penalty != penalises || h.recorded_pressure != presses) {
+  if (!h.graph.recorded()) {
     h.result = {};
     h.graph.Record([&] { h.result = RunHalf(); }, &rollout_graph);
-    h.recorded_penalty = penalises;
-    h.recorded_pressure = presses;
   }
   h.graph.Replay();
   return h.result;
