@@ -2,7 +2,10 @@
 """silc.export: a PyTorch actor goes back into the command line."""
 
 import json
+import pathlib
+import re
 import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +87,45 @@ def test_what_cannot_be_written_is_named(tmp_path):
         with pytest.raises(ValueError, match=message):
             silc.export(actor, layout, path)
     assert not (tmp_path / "no.onnx").exists()
+
+
+def test_softmimics_file_becomes_a_commanded_policy(silc_program, tmp_path):
+    """tools/peer/softmimic.py, on a file made as theirs is."""
+    tools = pathlib.Path(__file__).resolve().parents[2] / "tools/peer"
+    if not tools.exists():
+        pytest.skip("tools/peer is not part of the package")
+
+    class Scripted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.actor, self.normalizer = mlp(285, 29), nn.Identity()
+
+        def forward(self, x):
+            return self.actor(self.normalizer(x))
+
+    torch.manual_seed(3)
+    theirs, script = Scripted(), str(tools / "softmimic.py")
+    name = re.search(r'^POLICY = "(.*)"$', (tools / "softmimic.py").read_text(), re.M).group(1)
+    (tmp_path / name).parent.mkdir(parents=True)
+    torch.jit.script(theirs).save(str(tmp_path / name))
+    plain, commanded = str(tmp_path / "plain.onnx"), str(tmp_path / "commanded.onnx")
+    robot = str(tmp_path / "g1_friction")
+    subprocess.run([sys.executable, script, str(tmp_path), plain, "--robot", robot], check=True, capture_output=True)
+    x = torch.randn(285)
+    with torch.no_grad():
+        expected = theirs(x[None])[0].numpy()
+    np.testing.assert_allclose(silc.load_policy(plain).evaluate(x.numpy()), expected, rtol=1e-4, atol=1e-5)
+    budget = ["--mode", str(tools / "softmimic_budget.yaml")]
+    subprocess.run([silc_program, "export", plain, commanded] + budget, check=True, capture_output=True)
+    out = tmp_path / "o.json"
+    command = [silc_program, "observe", commanded, "--pose", "stand", "--budget", "hands=200", "--json", str(out)]
+    command += ["--robot", robot + "/robot.yaml"]
+    subprocess.run(command, check=True, capture_output=True)
+    seen = json.loads(out.read_text())["moments"][0]["observation"]
+    np.testing.assert_allclose(seen[-6:], [np.log(200)] * 3 + [np.log(200 / 60)] * 3, rtol=1e-5)
+    # nothing there, or another network: said so
+    for folder, message in ((tmp_path / "no", "no such file"), (tmp_path, "no plain MLP with ELU")):
+        theirs.actor[1] = nn.Tanh()
+        torch.jit.script(theirs).save(str(tmp_path / name))
+        failed = subprocess.run([sys.executable, script, str(folder), plain], capture_output=True, text=True)
+        assert failed.returncode == 1 and message in failed.stderr
