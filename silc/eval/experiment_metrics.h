@@ -177,6 +177,10 @@ struct FrequencyMetrics : MetricTable {
   Point hand_z = DeclarePoint("hand_z", "left hand, z");
   Point com_x = DeclarePoint("com_x", "centre of mass, x");
   Point com_y = DeclarePoint("com_y", "centre of mass, y");
+  MetricHandle band_sigma =
+      Declare("band_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
+  MetricHandle band_driving =
+      Declare("band_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
 
  private:
   Point DeclarePoint(const std::string& name, const std::string& label);

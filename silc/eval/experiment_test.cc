@@ -291,6 +291,41 @@ TEST(Frequency, TheShakerFeelsWhatTheModelSays) {
   EXPECT_EQ(r.curves.at(0).x, (std::vector<double>{1, 3, 10}));
 }
 
+// The budget over the frequencies: (S12) tells a budget that holds nothing from one that holds all,
+// and its springs, where they are far stiffer than gravity and inertia, are what a shaker would
+// feel.
+TEST(Frequency, ShowsTheBudgetOverTheFrequencies) {
+  ExperimentOptions options = Options(1);
+  options.frequencies = {1, 4};
+  options.points = {"com_x"};
+  const auto run = [&](double com, double null_stiffness) {
+    UserBudget budget = ReadBudget("compliance");
+    budget.spec.com = Eigen::Vector3d::Constant(com);  // [N/m]
+    budget.spec.null_stiffness = null_stiffness;       // [N·m/rad]
+    options.budget = budget;
+    return RunFrequency(Stand(), options, {});
+  };
+  const metric::FrequencyMetrics& declared = metric::Frequency();
+  const ExperimentResult wide = run(1e6, 1e5), narrow = run(20, 1);
+  // 2K/M − I is −I where K is nothing beside M
+  EXPECT_NEAR(wide.Value(declared.band_sigma), 1, 0.05);
+  EXPECT_GT(narrow.Value(declared.band_sigma), 5);
+  EXPECT_TRUE(std::isfinite(wide.Value(declared.band_driving)));
+  const auto curve =
+      [](const ExperimentResult& r, const std::string& panel, const std::string& label) {
+        for (const Curve& c : r.curves) {
+          if (c.panel == panel && c.label == label) return c;
+        }
+        ADD_FAILURE() << "no curve " << panel << ", " << label;
+        return Curve{};
+      };
+  const Curve springs = curve(wide, "centre of mass, x: Re", "the budget's springs");
+  ASSERT_FALSE(springs.y.empty());
+  EXPECT_NEAR(springs.y.front() / 1e6, 1, 0.05);
+  EXPECT_LT(curve(narrow, "centre of mass, x: Re", "the budget's springs").y.front(), 1e3);
+  for (const double y : curve(wide, "σ(ω), (S12)", "bound").y) EXPECT_EQ(y, 1);
+}
+
 TEST(Frequency, RefusesAPointThatIsNotThereAndWhatThePolicyCannotAnswer) {
   ExperimentOptions options = Options(1);
   options.points = {"hand_w"};

@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <numbers>
 
 #include "silc/base/error.h"
 #include "silc/base/nan.h"
 #include "silc/base/nearest.h"
+#include "silc/config/budget_file.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
+#include "silc/stiffness/band_condition.h"
 #include "silc/stiffness/dynamic_stiffness.h"
 
 namespace silc {
@@ -31,6 +34,7 @@ const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 
 constexpr double kTransient = 3;  // [s] shaken before it is measured
 constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
+constexpr double kBandEnd = 5;     // [Hz] the band whose largest σ and ν are metrics
 constexpr double kShakeForce = 2;  // [N] small: the linear answer is wanted
 
 // Where and along which axis the shaker acts, and the metrics that say what it felt.
@@ -169,10 +173,11 @@ Response Shaken(const ClosedLoop& settled, const Twin& twin, const Point& point,
 }
 
 // The same from (S4): K(jω) of servo and policy, the joints' inertia with the base that follows
-// them (S5), and gravity's part, as a point feels them.
+// them (S5), and gravity's part, as a point feels them. And the budget over the same frequencies.
 class Prediction {
  public:
-  explicit Prediction(ClosedLoop loop, ContactMode mode) : servo_(loop.options().servo) {
+  Prediction(ClosedLoop loop, ContactMode mode, const BudgetSpec& budget)
+      : servo_(loop.options().servo), budget_(budget) {
     if (loop.Decide() != LoopStatus::kRunning) return;
     const RobotModel& robot = loop.robot();
     BodyJacobians body;
@@ -205,27 +210,65 @@ class Prediction {
     follow << MatrixXd(contact_.B), MatrixXd::Identity(n, n);
     inertia_ = follow.transpose() * M * follow;
     known_ = true;
+    ReducedBudget reduced;
+    bounded_ =
+        MakeBudgetCoordinates(budget_, servo_, contact_, &coordinates_) == StiffnessStatus::kOk &&
+        ComputeReducedBudget(budget_, servo_, contact_, &reduced) == StiffnessStatus::kOk;
+    M_ = reduced.M;
   }
 
   bool known() const { return known_; }
 
+  // [N/m] what a shaker feels
   Complex Stiffness(const Point& point, double hz) const {
     const double omega = 2 * std::numbers::pi * hz;
     const Jacobian3 B_rot = contact_.B.bottomRows<3>();
-    const BaseChannels base{&contact_.E, &B_rot};
     MatrixXcd K;
-    if (DynamicStiffness(servo_, jacobians_, timing_, base, omega, &K) != StiffnessStatus::kOk) {
+    if (DynamicStiffness(servo_, jacobians_, timing_, {&contact_.E, &B_rot}, omega, &K) !=
+        StiffnessStatus::kOk) {
       return {kNan, kNan};
     }
-    // (A + jB)(x + jy) = Jᵀ as real equations, twice as many
-    const int n = static_cast<int>(H_.rows());
-    MatrixXd N = MatrixXd::Identity(n, n);
-    if (contact_.closed) N = contact_.N;
+    const MatrixXd N = Allowed();
+    return Felt(point, omega, N.transpose() * K.real() * N, N.transpose() * K.imag() * N);
+  }
+
+  // [N/m] what it would feel if the budget's springs and the servo's dashpots were all there is
+  Complex OfTheBudget(const Point& point, double hz) const {
+    if (!bounded_) return {kNan, kNan};
+    const double omega = 2 * std::numbers::pi * hz;
+    const MatrixXd N = Allowed();
+    return Felt(point, omega, M_, omega * (N.transpose() * servo_.kd.asDiagonal() * N));
+  }
+
+  // (S12), (S13) with the channels that the budget holds held; the gyroscope always is
+  BandReading Band(double hz) const {
+    const double omega = 2 * std::numbers::pi * hz;
+    BaseChannels channels;
+    if (budget_.gravity == Channel::kFollowed) channels.E = &contact_.E;
+    channels.torque = budget_.torque == Channel::kFollowed;
+    MatrixXcd K;
+    if (!bounded_ || DynamicStiffness(servo_, jacobians_, timing_, channels, omega, &K) !=
+                         StiffnessStatus::kOk) {
+      return {kNan, kNan};
+    }
+    return ReadBand(K, servo_, omega, coordinates_);
+  }
+
+ private:
+  MatrixXd Allowed() const {
+    const Eigen::Index n = H_.rows();
+    return contact_.closed ? MatrixXd(contact_.N) : MatrixXd::Identity(n, n);
+  }
+
+  // of springs and dashpots given along the motions that the contacts allow, Re and Im
+  Complex Felt(const Point& point, double omega, const MatrixXd& re, const MatrixXd& im) const {
+    const MatrixXd N = Allowed();
     const Jacobian3& J3 =
         point.point == Push::Point::kCom ? contact_.com : contact_.hand_in_world[kLeft];
     const Eigen::VectorXd J = N.transpose() * J3.row(point.axis).transpose();
-    const MatrixXd A = N.transpose() * (K.real() + H_ - omega * omega * inertia_) * N;
-    const MatrixXd B = N.transpose() * (K.imag() + omega * damping_) * N;
+    const MatrixXd A = re + N.transpose() * (H_ - omega * omega * inertia_) * N;
+    const MatrixXd B = im + omega * (N.transpose() * damping_ * N);
+    // (A + jB)(x + jy) = Jᵀ as real equations, twice as many
     const Eigen::Index z = J.size();
     MatrixXd both(2 * z, 2 * z);
     both << A, -B, B, A;
@@ -235,13 +278,15 @@ class Prediction {
     return 1.0 / Complex(J.dot(motion.head(z)), J.dot(motion.tail(z)));
   }
 
- private:
   Servo servo_;
   LoopTiming timing_;
   ContactKinematics contact_;
   PolicyJacobians jacobians_;
   MatrixXd H_, inertia_, damping_;
-  bool known_ = false;
+  BudgetSpec budget_;
+  BudgetCoordinates coordinates_;
+  MatrixXd M_;  // (S6) along the allowed motions
+  bool known_ = false, bounded_ = false;
 };
 
 struct FrequencyTrial {
@@ -250,7 +295,8 @@ struct FrequencyTrial {
   bool predicted = false;
   std::vector<std::vector<Response>> measured;  // [point][frequency]
   std::vector<std::vector<Complex>> model;
-  std::vector<std::vector<Complex>> fine;  // along FineGrid(): for the curves
+  std::vector<std::vector<Complex>> fine, bound;  // along FineGrid(): for the curves
+  std::vector<BandReading> band;                  // likewise
 };
 
 std::vector<double> FineGrid(const std::vector<double>& hz) {
@@ -262,6 +308,81 @@ std::vector<double> FineGrid(const std::vector<double>& hz) {
   return grid;
 }
 
+// Measured, (S4), and the budget's springs in the place of servo and policy: of the first trial.
+void AddPointCurves(const std::string& label,
+                    std::size_t p,
+                    const std::vector<double>& hz,
+                    const FrequencyTrial& trial,
+                    std::vector<Curve>* curves) {
+  const auto add = [&](const std::string& name,
+                       Curve::Style style,
+                       const std::vector<double>& at,
+                       const auto& stiffness) {
+    Curve re{label + ": Re", name, "frequency [Hz]", "Re F/x [N/m]"};
+    re.style = style;
+    re.log_x = true;
+    re.x = at;
+    Curve im = re;
+    im.panel = label + ": Im/ω";
+    im.y_label = "Im F/x /ω [N·s/m]";
+    for (std::size_t f = 0; f < at.size(); ++f) {
+      re.y.push_back(stiffness(f).real());
+      im.y.push_back(stiffness(f).imag() / (2 * std::numbers::pi * at[f]));
+    }
+    curves->push_back(re);
+    curves->push_back(im);
+  };
+  add("measured", Curve::Style::kPoints, hz, [&](std::size_t f) {
+    return trial.measured[p][f].stiffness;
+  });
+  if (p >= trial.fine.size()) return;
+  const std::vector<double> grid = FineGrid(hz);
+  add("(S4)", Curve::Style::kSolid, grid, [&](std::size_t f) { return trial.fine[p][f]; });
+  add("the budget's springs", Curve::Style::kDashed, grid, [&](std::size_t f) {
+    return trial.bound[p][f];
+  });
+}
+
+// (S12) and (S13) over the frequencies, with what they may be.
+void AddBand(const std::vector<double>& hz,
+             const std::vector<FrequencyTrial>& trials,
+             ExperimentResult* result) {
+  const std::vector<double> grid = FineGrid(hz);
+  // not a number where one of them is not known
+  const auto largest = [&](const FrequencyTrial& t, double BandReading::*value) {
+    double most = t.band.empty() ? kNan : -std::numeric_limits<double>::infinity();
+    for (std::size_t f = 0; f < t.band.size() && grid[f] <= kBandEnd; ++f) {
+      most = std::isnan(t.band[f].*value) ? kNan : std::max(most, t.band[f].*value);
+      if (std::isnan(most)) break;
+    }
+    return std::isfinite(most) ? most : kNan;
+  };
+  std::vector<double> sigma, driving;
+  for (const FrequencyTrial& t : trials) {
+    sigma.push_back(largest(t, &BandReading::sigma));
+    driving.push_back(largest(t, &BandReading::driving));
+  }
+  result->metrics.push_back(MeanMetric(metric::Frequency().band_sigma, sigma));
+  result->metrics.push_back(MeanMetric(metric::Frequency().band_driving, driving));
+  const std::vector<BandReading>& band = trials[0].band;
+  if (band.empty()) return;
+  const auto add = [&](const std::string& panel, double limit, double BandReading::*value) {
+    Curve curve{panel, "(S4)", "frequency [Hz]", panel};
+    curve.log_x = true;
+    curve.x = grid;
+    for (const BandReading& reading : band) curve.y.push_back(reading.*value);
+    Curve bound = curve;
+    bound.label = "bound";
+    bound.style = Curve::Style::kDashed;
+    bound.shared = true;
+    bound.y.assign(grid.size(), limit);
+    result->curves.push_back(curve);
+    result->curves.push_back(bound);
+  };
+  add("σ(ω), (S12)", 1, &BandReading::sigma);
+  add("ν(ω), (S13)", 0, &BandReading::driving);
+}
+
 }  // namespace
 
 ExperimentResult RunFrequency(const Policy& policy,
@@ -269,6 +390,7 @@ ExperimentResult RunFrequency(const Policy& policy,
                               const Progress& progress) {
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
   const std::vector<Point> points = PointsOf(options, robot);
+  const UserBudget budget = options.Budget();
   const int trials_count = NumTrials(options);
   std::vector<FrequencyTrial> trials(trials_count);
   std::vector<ClosedLoop> settled;
@@ -293,17 +415,20 @@ ExperimentResult RunFrequency(const Policy& policy,
     twins[k] = LeaveAlone(settled[k], longest);
     trials[k].end = twins[k].end;
     if (trials[k].end != LoopStatus::kRunning) continue;
-    const Prediction prediction(settled[k], trials[k].mode);
+    const Prediction prediction(settled[k], trials[k].mode, budget.spec);
     trials[k].predicted = prediction.known();
     if (!prediction.known()) continue;
+    for (const double f : FineGrid(hz)) trials[k].band.push_back(prediction.Band(f));
     for (std::size_t p = 0; p < points.size(); ++p) {
       for (std::size_t f = 0; f < hz.size(); ++f) {
         trials[k].model[p][f] = prediction.Stiffness(points[p], hz[f]);
       }
       if (k > 0) continue;
       trials[k].fine.emplace_back();
+      trials[k].bound.emplace_back();
       for (const double f : FineGrid(hz)) {
         trials[k].fine.back().push_back(prediction.Stiffness(points[p], f));
+        trials[k].bound.back().push_back(prediction.OfTheBudget(points[p], f));
       }
     }
   }
@@ -363,37 +488,9 @@ ExperimentResult RunFrequency(const Policy& policy,
       result.metrics.push_back(MeanMetric(into.stiffness, at(into.hz, real)));
       result.metrics.push_back(MeanMetric(into.damping, at(into.hz, damping)));
     }
-    Curve re{label + ": Re", "measured", "frequency [Hz]", "Re F/x [N/m]"}, im = re, re_model,
-                                                                            im_model;
-    im.panel = label + ": Im/ω";
-    im.y_label = "Im F/x /ω [N·s/m]";
-    for (Curve* curve : {&re, &im}) {
-      curve->style = Curve::Style::kPoints;
-      curve->log_x = true;
-      curve->x = hz;
-    }
-    re_model = re;
-    im_model = im;
-    re_model.style = im_model.style = Curve::Style::kSolid;
-    re_model.label = im_model.label = "(S4)";
-    for (std::size_t f = 0; f < hz.size(); ++f) {
-      const Complex k = trials[0].measured[p][f].stiffness;
-      re.y.push_back(k.real());
-      im.y.push_back(k.imag() / (2 * std::numbers::pi * hz[f]));
-    }
-    if (p < trials[0].fine.size()) {
-      re_model.x = im_model.x = FineGrid(hz);
-      for (std::size_t f = 0; f < re_model.x.size(); ++f) {
-        const Complex k = trials[0].fine[p][f];
-        re_model.y.push_back(k.real());
-        im_model.y.push_back(k.imag() / (2 * std::numbers::pi * re_model.x[f]));
-      }
-    } else {
-      re_model.x.clear();
-      im_model.x.clear();
-    }
-    for (const Curve& curve : {re, re_model, im, im_model}) result.curves.push_back(curve);
+    AddPointCurves(label, p, hz, trials[0], &result.curves);
   }
+  AddBand(hz, trials, &result);
   AddSurvival(metric::Frequency(), ends, &result);
   result.settings = {
       {"force", fmt::format("{:g} N, a sine along one axis", kShakeForce)},
