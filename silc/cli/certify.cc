@@ -18,6 +18,7 @@
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
+#include "silc/robot/robot_fit.h"
 #include "silc/task/task_config.h"
 
 namespace silc {
@@ -69,6 +70,7 @@ void RunCertify(const CertifyArguments& args) {
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  NeedPointsOf(budget.spec, robot);
   if (!told.empty()) fmt::print("{}\n", Printable(told));
   const DenseNetwork network = CertifiableNetwork(policy, budget.spec, args.policy);
   std::optional<AtomicFile> file;

@@ -177,6 +177,15 @@ TEST_F(Cli, HalfPrecisionHalvesTheFileAndRefusesWhatItCannotHold) {
   EXPECT_FALSE(fs::exists(refused));
 }
 
+// Ranges are for policies that are told which number holds.
+TEST_F(Cli, RangesAreRefusedWhereNobodyIsToldANumber) {
+  const std::string out = Path("ranges.onnx");
+  Outcome outcome = Silc("export " + *stand_ + " " + out + " --mode command");
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("gives ranges"), std::string::npos) << outcome.text;
+  EXPECT_FALSE(fs::exists(out));
+}
+
 // A robot of four joints without hands, whatever it is given to.
 TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   const TinyBipedFolder tiny;
@@ -192,6 +201,7 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   expect("motion inspect " + Path("m.csv") + robot, "the robot has no actor 'lower'");
   expect("observe " + *stand_ + robot, "needs more than 6, this robot has 4");
   expect("observe " + *stand_ + robot + " --shake hand", "names no hands");
+  expect("gains --mode compliance" + robot, "needs more than 6, this robot has 4");
   std::string boxes;
   for (int k = 0; k < 31; ++k) {
     boxes += "<geom type=\"box\" size=\"0.1 0.1 0.1\" pos=\"" + std::to_string(9 + k) + " 9 1\"/>";

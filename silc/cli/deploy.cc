@@ -16,6 +16,7 @@
 #include "silc/deploy_tools/run_deploy.h"
 #include "silc/observe/closed_loop.h"
 #include "silc/observe/load_policy.h"
+#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -66,6 +67,7 @@ void Deploy(const DeployArguments& args) {
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   DeployOptions options;
   const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  NeedPointsOf(budget.spec, robot);
   if (!told.empty()) fmt::print("{}\n", Printable(told));
   options.budget = budget;
   options.log = args.log;

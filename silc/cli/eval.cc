@@ -20,6 +20,7 @@
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
 #include "silc/observe/load_policy.h"
+#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -204,6 +205,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
     policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
   }
   options.budget = ChooseForAll(args, notes, &policies);
+  NeedPointsOf(options.budget->spec, robot);
 
   std::vector<ExperimentResult> results;
   for (std::size_t k = 0; k < policies.size(); ++k) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "silc/base/error.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/verbs.h"
+#include "silc/policy/layout_file.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
@@ -40,6 +42,15 @@ void AddNote(const std::string& note, Metadata* metadata) {
   (*metadata)[key] = note.substr(equals + 1);
 }
 
+// Of a file without a layout it cannot be known: yes.
+bool IsToldItsBudget(const OnnxModel& model, const std::string& place) {
+  if (!model.metadata.contains("silc")) return true;
+  const ObservationLayout layout = ChooseLayout(model.metadata, "", LayoutFolder(), place);
+  return std::any_of(layout.terms.begin(), layout.terms.end(), [](const auto& term) {
+    return CommandedBy(term.source).has_value();
+  });
+}
+
 void Export(const ExportArguments& args) {
   OnnxModel model = ReadOnnx(args.from);
   const auto network = RecogniseMlp(*model.graph, 0, 0);
@@ -50,8 +61,15 @@ void Export(const ExportArguments& args) {
         "be written again");
   }
   if (args.mode) {
+    const UserBudget chosen = ReadBudget(*args.mode);
+    if (chosen.spec.IsCommanded() && !IsToldItsBudget(model, args.from)) {
+      throw ConfigError(fmt::format(
+          "--mode {}: gives ranges, for a policy that is told its budget, and {} is told nothing",
+          *args.mode,
+          args.from));
+    }
     TrainingNotes budget;
-    PutBudget(ReadBudget(*args.mode), &budget);
+    PutBudget(chosen, &budget);
     Put(budget, &model.metadata);
   }
   // after the mode: a label of one's own may take its name's place

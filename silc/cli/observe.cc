@@ -21,6 +21,7 @@
 #include "silc/observe/report_text.h"
 #include "silc/observe/run.h"
 #include "silc/observe/shake.h"
+#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -116,6 +117,7 @@ void Observe(const ObserveArguments& args) {
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
+  NeedPointsOf(budget.spec, robot);
   if (!told.empty()) fmt::print("{}\n", Printable(told));
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 

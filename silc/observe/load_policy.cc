@@ -3,12 +3,11 @@
 
 #include <string>
 
-#include "silc/base/error.h"
-
 #include "silc/config/policy_budget.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy_metadata.h"
+#include "silc/robot/robot_fit.h"
 
 namespace silc {
 
@@ -16,13 +15,7 @@ Policy LoadPolicy(const std::string& onnx_path,
                   const std::string& layout,
                   const RobotModel& robot,
                   TrainingNotes* notes) {
-  // six hold the base against the ground; what is left over can have a stiffness
-  if (robot.num_joints() <= 6) {
-    throw ConfigError(robot.spec().file +
-                      ": joints: stiffness through two feet needs more than 6, "
-                      "this robot has " +
-                      std::to_string(robot.num_joints()));
-  }
+  NeedStiffness(robot);
   const OnnxModel model = ReadOnnx(onnx_path);
   const TrainingNotes own = TrainingNotesOf(model.metadata);
   if (notes != nullptr) *notes = own;

@@ -11,6 +11,7 @@
 #include "silc/base/rng.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
+#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -100,7 +101,9 @@ void AddMoments(const RobotModel& robot,
 }  // namespace
 
 BudgetGains GainsFromBudget(const RobotModel& robot, const GainsRequest& request) {
+  NeedStiffness(robot);
   for (const BudgetSpec& budget : request.budgets) {
+    NeedPointsOf(budget, robot);
     if (budget.weight == NullWeight::kIdentity) continue;
     throw ConfigError(
         "null_space.weight: gains: this budget is measured in the gains that are asked for, and "

@@ -2,6 +2,7 @@
 #include "silc/train/loco_spec.h"
 
 #include "silc/base/error.h"
+#include "silc/robot/robot_fit.h"
 #include "silc/task/task_robot.h"
 
 namespace silc {
@@ -40,11 +41,7 @@ EnvSpec MakeLocoSpec(const RobotModel& robot,
                      const TaskLayout& layout,
                      const BudgetSpec& budget,
                      int num_envs) {
-  if (!robot.has_hands() && (budget.hand[0] || budget.hand[1])) {
-    throw ConfigError(robot.spec().file +
-                      ": the budget bounds hands, which this robot does not have; "
-                      "--mode compliance bounds the centre of mass alone");
-  }
+  NeedPointsOf(budget, robot);
   EnvSpec spec;
   spec.num_envs = num_envs;
   spec.obs_dim = layout.view().width;

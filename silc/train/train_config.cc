@@ -134,6 +134,13 @@ void ReadLearn(const YamlNode& node, bool run, LearnConfig* learn) {
 
 // Method and budget must fit together.
 void CheckBudget(const TrainConfig& config) {
+  if (config.budget.IsCommanded() && !IsBounded(config)) {
+    throw ConfigError(fmt::format(
+        "--mode {}: gives ranges, for a policy that is told its budget, and method {} takes no "
+        "budget; say --method silc",
+        config.mode,
+        config.learn.penalty.method));
+  }
   if (config.learn.penalty.method != "silc" || config.budget.condition == Condition::kDisc) return;
   throw ConfigError(fmt::format(
       "--mode {}: method silc trains the disc condition (S7c), and this budget asks for the {} "

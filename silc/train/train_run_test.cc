@@ -622,6 +622,10 @@ TEST(TrainConfig, SaysWhichBudgetHoldsAndWhoChoseIt) {
   EXPECT_EQ(note("lcp", "soft-hand"),
             "lcp takes no budget: --mode soft-hand is written down and bounds nothing");
   EXPECT_EQ(note("baseline", {}), "");
+  // ranges without anybody who is told a number
+  for (const char* method : {"baseline", "lcp", "alcp"}) {
+    EXPECT_THROW(note(method, "command"), ConfigError) << method;
+  }
 }
 
 // Presets may say what one method needs; others do not get it.

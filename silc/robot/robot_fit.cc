@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "silc/robot/robot_fit.h"
+
+#include <string>
+
+#include "silc/base/error.h"
+
+namespace silc {
+
+void NeedStiffness(const RobotModel& robot) {
+  if (robot.num_joints() > 6) return;
+  throw ConfigError(robot.spec().file +
+                    ": joints: stiffness through two feet needs more than 6, this robot has " +
+                    std::to_string(robot.num_joints()));
+}
+
+void NeedPointsOf(const BudgetSpec& budget, const RobotModel& robot) {
+  if (robot.has_hands() || !(budget.hand[0] || budget.hand[1])) return;
+  throw ConfigError(robot.spec().file +
+                    ": the budget bounds hands, which this robot does not have; --mode compliance "
+                    "bounds the centre of mass alone");
+}
+
+}  // namespace silc
