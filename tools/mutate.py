@@ -206,6 +206,12 @@ def make_kinds(silc, scratch):
         if line.startswith("model:")
     )
     model_file = (g1 / model).read_bytes()
+    joints = [line for line in robot_file.decode().splitlines() if line.startswith("  - ") and line.endswith("_joint")]
+    numbers = "".join(f"      {line[4:]}: 20\n" for line in joints)
+    gains = "robot: g1\ngains:\n  g:\n" + "".join(
+        f"    {key}:\n{numbers.replace(': 20', value)}"
+        for key, value in (("kp", ": 20"), ("kd", ": 1"), ("action_scale", ": 0.25"))
+    )
     small = [p for p in sorted((ROOT / "silc/policy/onnx/fuzz_corpus").glob("*.onnx"))]
     sim = "sim --robot robot.yaml --seconds 0.04 --backend mujoco"
     kinds = {
@@ -222,6 +228,7 @@ def make_kinds(silc, scratch):
         "budget": Kind(
             "b.yaml", read("configs/budgets/soft.yaml"), f"observe {stand} --mode b.yaml"
         ),
+        "gains": Kind("g.yaml", gains.encode(), f"observe {stand} --gains g.yaml"),
         "robot": Kind("robot.yaml", robot_file, sim, beside={model: model_file}),
         "mjcf": Kind(model, model_file, sim, beside={"robot.yaml": robot_file}),
         "states": Kind("s.npz", states, f"observe {stand} --states s.npz", text=False),
@@ -287,7 +294,7 @@ def make_kinds(silc, scratch):
     return kinds
 
 
-# sound command lines; what they leave stays in the scratch folder
+# sound command lines; what they leave stays in the scratch folder. `view` is not here: without an error it never ends
 COMMANDS = [
     "observe p.onnx --mode compliance --latency 0 --seed 1 --json o.json --csv o.csv",
     "observe p.onnx --rollout 0.1 --settle 0.1 --command 0,0,0 --height 0.75 --plot o.svg",
@@ -296,8 +303,13 @@ COMMANDS = [
     "sim --robot g1 --seconds 0.04 --stiffness 1 --push 50,0,0@0.02 --backend mujoco",
     "eval stand --policy p.onnx --episodes 1 --seed 1 --threads 1 --force-scale 0",
     "export p.onnx out.onnx --half --note silc_method=silc",
+    "export p.onnx out.onnx --mode command",
+    "gains --robot g1 --mode compliance --poses stand --samples 1 --write g.yaml",
+    "gains --robot berkeley --mode compliance",
+    "deploy p.onnx --dry-run --wait 0.1 --preflight 1 --log log",
     "motion inspect m.csv --robot g1 --plot m.svg",
     "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out run",
+    "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out run",
     "runs .",
     "sweep s.yaml --list --jobs 1 --threads 1 --out none",
     "report --policies none --out none --quick --seeds 1 --threads 1",
