@@ -491,11 +491,12 @@ def check_two_browsers(browser, server, test):
 def check_nonsense_from_a_page(browser, server, test):
     """A page that sends rubbish is answered and closed; the robots go on, and so does another page."""
     good, bad = open_page(browser, server.url), open_page(browser, server.url)
-    said = bad.evaluate("""() => new Promise((resolve) => {
+    said = bad.evaluate("""async () => { const { VERSION } = await import('/page/protocol.js');
+        return new Promise((resolve) => {
         const socket = new WebSocket(`ws://${location.host}/ws`); let words = [];
         socket.onmessage = (e) => { if (typeof e.data === 'string') words.push(e.data); };
-        socket.onopen = () => socket.send(new Uint8Array([1, 0, 99, 0, 1, 2, 3]));
-        socket.onclose = () => resolve(words.join(' ')); })""")
+        socket.onopen = () => socket.send(new Uint8Array([VERSION, 0, 99, 0, 1, 2, 3]));
+        socket.onclose = () => resolve(words.join(' ')); }); }""")
     assert "error" in said and "unknown type 99" in said, said
     simulate(good, 0.5)
     for page in (good, bad):
