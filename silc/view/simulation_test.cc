@@ -170,7 +170,7 @@ TEST(LiveSimulation, ACommandedPolicyIsToldItsBudgetWhileItRuns) {
   options.observe_in_step = true;
   LiveSimulation simulation(options);
   const BudgetCommand ranges = ReadBudget("command").spec.command;
-  StateFrame frame = StepFor(&simulation, 1);
+  StateFrame frame = StepFor(&simulation, 2);
   const ToldView first = frame.robots[0].told;
   EXPECT_EQ(first.value[0], 600);
   EXPECT_EQ(first.value[1], 100);
@@ -186,12 +186,18 @@ TEST(LiveSimulation, ACommandedPolicyIsToldItsBudgetWhileItRuns) {
   const double soft = budget_along_x(frame);
   EXPECT_NEAR(soft * 600, 1, 1e-6) << "at the centre of mass the budget is its number";
 
-  Input told{InputType::kTold, 0, 0, {2400, 1000, 100}};
+  // the middle of the range, then its end: from each to the next it turns as far
+  Input told{InputType::kTold, 0, 0, {2400, 316.228, 100}};
   simulation.Apply(told);
-  frame = StepFor(&simulation, 1);
+  frame = StepFor(&simulation, 2);
+  const Eigen::Vector3d middle = frame.robots[0].points[1].p_W;
+  EXPECT_GT((middle - hand).norm(), 0.003) << "it turns by what it is told";
+  told.value[1] = 1000;
+  simulation.Apply(told);
+  frame = StepFor(&simulation, 2);
   EXPECT_EQ(frame.robots[0].told.value, (std::array<double, 3>{2400, 1000, 100}));
   EXPECT_NEAR(budget_along_x(frame) * 2400, 1, 1e-6);
-  EXPECT_GT((frame.robots[0].points[1].p_W - hand).norm(), 0.003) << "it turns by what it is told";
+  EXPECT_GT((frame.robots[0].points[1].p_W - middle).norm(), 0.5 * (middle - hand).norm());
 
   // float32 of a range's end is taken, what is beyond is not
   told.value = {static_cast<float>(ranges.range[0]->high * (1 + 5e-7)), 1000, 100};

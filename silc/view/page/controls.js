@@ -27,13 +27,21 @@ const STEPS = 200;
 const atStep = (step, low, high) => Math.min(high, Math.max(low, +(low * (high / low) ** (step / STEPS)).toPrecision(3)));
 const stepOf = (value, low, high) => (high > low ? Math.round(STEPS * Math.log(value / low) / Math.log(high / low)) : 0);
 
+// Whether a control may show what the server has: not while it is being moved, and not before the server has heard of it.
+// A machine that draws slowly hears late; one that never does (another page has the hand) is waited for 3 s.
+function mayShow(touched, wanted, shown) {
+  const idle = performance.now() - touched;
+  const heard = wanted.every((v, k) => !Number.isFinite(shown[k]) || Math.abs(v - shown[k]) <= 1e-3 * Math.max(1, Math.abs(v)));
+  return idle > (heard ? 500 : 3000);
+}
+
 export class Controls {
   // view: {send(bytes), frame(), drag, recorder, orbit, ellipsoids, live()}
   constructor(view) {
     this.view = view;
     this.command = [0, 0, 0, 0.75, 0];
     this.hand = 'free';
-    this.touched = 0;
+    this.touched = -Infinity;
     for (const [id, index, unit] of [['vx', 0, 'm/s'], ['vy', 1, 'm/s'], ['yaw', 2, 'rad/s'], ['height', 3, 'm']]) {
       byId(id).addEventListener('input', () => { this.command[index] = +byId(id).value; this.sendCommand(index < 3); });
       byId(id).dataset.unit = unit;
@@ -102,7 +110,7 @@ export class Controls {
 
   // Hidden until a policy is there that is told its budget.
   toldSliders(i) {
-    const told = { values: [1, 1, 1], touched: 0 };
+    const told = { values: [1, 1, 1], touched: -Infinity };
     told.rows = TOLD.map(([name, unit], k) => {
       const slider = element('input', { id: `told-${i}-${k}`, type: 'range', min: '0', max: String(STEPS), step: '1' });
       const out = element('output', { id: `told-${i}-${k}-out` });
@@ -123,7 +131,7 @@ export class Controls {
 
   showTold(told, { value, low, high }) {
     told.node.hidden = !value.some(Number.isFinite);
-    if (told.node.hidden || performance.now() - told.touched < 500) return;
+    if (told.node.hidden || !mayShow(told.touched, told.values, value)) return;
     told.node.disabled = !this.view.live();
     Object.assign(told, { values: value.slice(), low, high });
     told.rows.forEach((row, k) => {
@@ -220,7 +228,7 @@ export class Controls {
   show(frame, recorder) {
     byId('pause').setAttribute('aria-pressed', frame.paused);
     byId('pull').setAttribute('aria-pressed', this.view.drag.steady !== null);
-    if (performance.now() - this.touched > 500) { this.command = frame.command.slice(); this.showCommand(this.command); }
+    if (mayShow(this.touched, this.command, frame.command)) { this.command = frame.command.slice(); this.showCommand(this.command); }
     const set = (node, value) => { if (document.activeElement !== node && node.value !== String(value)) node.value = value; };
     set(byId('gravity'), frame.gravity);
     set(byId('speed'), [1, 0.5, 0.25, 0.1].find((s) => Math.abs(s - frame.speed) < 1e-3) || 1);
