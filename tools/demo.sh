@@ -76,4 +76,8 @@ tail -n 2 "$out/report.txt" | sed 's/^/   /'
 
 say "Open $PWD/out/report/index.html in a browser, and the pictures of $out beside it."
 echo "Train the two of step 4 yourself: ./dev demo --train. Where to go from here: README.md."
-echo "Push the robots yourself: $silc view, and open the address that it prints."
+# a build without Boost or three.js has no viewer
+if $silc view --help >/dev/null 2>&1; then
+  echo "Push the robots yourself, in a browser: this prints an address, open it."
+  echo "  $silc view"
+fi

@@ -89,6 +89,7 @@ TEST(Page, IsWellFormedAndNeedsNothingButItself) {
     EXPECT_EQ(Count(page, "url("), Count(page, "url(#"));
     EXPECT_NE(page.find("prefers-color-scheme:dark"), page.npos);
     EXPECT_NE(page.find("name=\"viewport\""), page.npos);
+    EXPECT_NE(page.find("Try it: <code>silc view</code>"), page.npos);
   }
 }
 

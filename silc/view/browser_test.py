@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`silc view` in a real browser: what a person does with it, and what they must see.
 
-    browser_test.py SILC SOURCE_FOLDER [--pictures FOLDER] [--only NAME]
+    browser_test.py SILC SOURCE_FOLDER [--commanded PROGRAM] [--pictures FOLDER] [--only NAME]
 
 Exit 0 when every check holds, 1 when one does not, 77 (skipped, with the reason) where no browser is. Frame rates are
 not judged: without a GPU Chromium draws in software.
@@ -77,8 +77,9 @@ def serving(silc, source, *arguments):
 def frame(page):
     return page.evaluate("""() => { const f = window.silcView && silcView.frame(); return f && {
         time: f.time, paused: f.paused, command: f.command, gravity: f.gravity, speed: f.speed,
+        same: f.samePush,
         robots: f.robots.map((r) => ({push: r.push, f: r.f, moved: r.moved, predicted: r.predicted, p: r.p,
-            policy: r.policy, budget: r.budget, status: r.status, sigma: r.reading.sigma, radius: r.reading.radius,
+            policy: r.policy, budget: r.budget, told: r.told.value, status: r.status, sigma: r.reading.sigma, radius: r.reading.radius,
             points: r.points.map((q) => ({p: q.p, felt: q.felt, worst: q.worst}))}))}; }""")
 
 
@@ -292,9 +293,152 @@ def check_changes(browser, server, test):
     page.context.close()
 
 
+def size(v):
+    return sum(x * x for x in v) ** 0.5
+
+
+def check_pushes(browser, server, test):
+    """The paper's pushes by their buttons, in slow motion, so that the short ones are seen; both robots feel them."""
+    page = open_page(browser, server.url)
+    page.click("#reset")
+    simulate(page, 1)
+    page.select_option("#speed", "0.1")
+    until(lambda: abs(frame(page)["speed"] - 0.1) < 1e-3, "a tenth of the speed")
+    begin, clock = frame(page)["time"], time.monotonic()
+    time.sleep(1.5)
+    passed = frame(page)["time"] - begin
+    assert 0 < passed < 0.15 * (time.monotonic() - clock), f"{passed} s in 1.5 s is no slow motion"
+    for button, force in ((0, 150), (1, 40), (2, 600)):
+        page.click(f"#push-{button}")
+        # the recorder has every frame that came, however slowly they are drawn
+        felt = until(lambda: [f for f in page.evaluate("""async () => {
+            const { decodeState } = await import('/page/protocol.js');
+            return silcView.viewer.recorder.frames.slice(-40).map((x) => decodeState(x.buffer).robots.map((r) => r.f)); }""")
+            if abs(size(f[0]) - force) < 0.5], f"{force} N")
+        assert all(f[0] == f[1] for f in felt), "the same push"
+        if button == 1:
+            robot = frame(page)["robots"][0]
+            assert size([a - b for a, b in zip(robot["p"], robot["points"][1]["p"])]) < 1e-3, "at the left hand"
+            assert "pushed with 40.0 N" in until(lambda: page.text_content("#push-line-1"), "in words")
+        page.click("#reset")
+        until(lambda: frame(page)["robots"][0]["push"] == 0, "over")
+    page.select_option("#speed", "1")
+    until(lambda: frame(page)["speed"] == 1, "real time again")
+    # said plainly; how slow this machine is cannot be known here
+    for achieved, words in ((0.5, "slower than real time: 50 %"), (1, "")):
+        said = page.evaluate("""(achieved) => { silcView.viewer.showBanner({paused: false, speed: 1, achieved});
+            return document.getElementById('banner').textContent; }""", achieved)
+        assert said == words, said
+    assert page.faults == [], page.faults
+    page.context.close()
+
+
+def check_keyboard(browser, server, test):
+    """What has no test elsewhere, without a mouse."""
+    page = open_page(browser, server.url)
+    assert page.is_hidden("#told-0"), "these policies are not told their budget"
+    page.focus("#same-push")
+    page.keyboard.press(" ")
+    until(lambda: not frame(page)["same"], "a box is switched by Space")
+    assert not frame(page)["paused"]
+    # a pull on the second robot alone
+    page.select_option("#pull-robot", value="1")
+    page.focus("#canvas")
+    page.keyboard.press("f")
+    until(lambda: frame(page)["robots"][1]["push"] == 1, "the second is pulled")
+    assert frame(page)["robots"][0]["push"] == 0, "and the first is not"
+    page.keyboard.press("f")
+    until(lambda: frame(page)["robots"][1]["push"] == 0, "let go")
+    page.focus("#same-push")
+    page.keyboard.press(" ")
+    until(lambda: frame(page)["same"], "both again")
+    page.focus("#canvas")
+    for key in "23":
+        page.keyboard.press(key)
+        until(lambda: frame(page)["robots"][0]["push"] == 2, f"the push of key {key}")
+        page.keyboard.press("r")
+        until(lambda: frame(page)["robots"][0]["push"] == 0, "reset")
+    page.keyboard.press("t")
+    until(lambda: frame(page)["command"][4] == 1, "walks")
+    page.keyboard.press("t")
+    until(lambda: frame(page)["command"][4] == 0, "stands")
+    for keys, index, value in (("a", 1, 0.1), ("d", 1, 0), ("q", 2, 0.1), ("e", 2, 0), ("s", 0, -0.1), ("x", 0, 0)):
+        page.keyboard.press(keys)
+        until(lambda: abs(frame(page)["command"][index] - value) < 1e-3, f"key {keys}")
+    page.focus("#height")
+    page.keyboard.press("ArrowLeft")
+    until(lambda: abs(frame(page)["command"][3] - 0.74) < 1e-3, "a little lower")
+    page.focus("#canvas")
+    camera = "(({azimuth, distance, side, height}) => [azimuth, distance, side.y, height])(silcView.viewer.orbit)"
+    for key, which in (("ArrowLeft", 0), ("+", 1), ("Shift+ArrowRight", 2), ("Shift+ArrowUp", 3)):
+        before = page.evaluate(camera)
+        page.keyboard.press(key)
+        assert page.evaluate(camera)[which] != before[which], f"{key} moves the camera"
+    # larger ellipsoids: the centre of mass has its own, which 10 N hardly move
+    wide = "silcView.viewer.ellipsoids.pairs[0].felt.matrix.elements[0]"
+    before = until(lambda: page.evaluate(wide), "an ellipsoid")
+    page.focus("#force")
+    page.keyboard.press("End")
+    until(lambda: page.evaluate(wide) > 3 * before, "what 100 N would move")
+    assert page.text_content("#force-out") == "100 N"
+    page.focus("#canvas")
+    page.keyboard.press("h")
+    until(lambda: "Nobody" in page.text_content("#hand-text"), "let go")
+    page.keyboard.press("h")
+    until(lambda: "You have" in page.text_content("#hand-text"), "taken again")
+    assert page.faults == [], page.faults
+    page.context.close()
+
+
+def check_told_budget(browser, test):
+    """A policy that is told its budget has sliders for it; others have none."""
+    if not test.commanded:
+        print("   no --commanded PROGRAM, which writes such a policy: left out")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "told.onnx")
+        subprocess.run([test.commanded, path], cwd=test.source, check=True)
+        with serving(test.silc, test.source, path, "policies/g1_loco_baseline.onnx", "--budget", "hands=200") as server:
+            page = open_page(browser, server.url)
+            until(lambda: page.is_visible("#told-0"), "the sliders")
+            assert page.is_hidden("#told-1"), "the baseline is told nothing"
+            told = lambda: frame(page)["robots"][0]["told"]
+            assert abs(told()[1] - 200) < 1e-3, told()
+            until(lambda: page.text_content("#told-0-1-out") == "200 N/m", "in words")
+            for key, value in (("End", 1000), ("Home", 100), ("ArrowRight", 101)):
+                page.focus("#told-0-1")
+                page.keyboard.press(key)
+                until(lambda: abs(told()[1] - value) < 0.5, f"{value} N/m by key {key}")
+            assert page.text_content("#told-0-1-out") == "101 N/m"
+            page.focus("#told-0-0")
+            page.keyboard.press("Home")
+            until(lambda: abs(told()[0] - 200) < 1e-3 and abs(told()[1] - 101) < 0.5, "the centre of mass, too")
+            # what it was not trained for is answered in words and changes nothing
+            page.evaluate("""async () => silcView.viewer.connection.send(
+                (await import('/page/protocol.js')).input.told(0, [5000, 200, 100]))""")
+            until(lambda: "5000 is outside [200, 3000]" in page.text_content("#notices"), "refused in words")
+            assert abs(told()[0] - 200) < 1e-3
+            if test.pictures:
+                page.screenshot(path=os.path.join(test.pictures, "told.png"))
+            page.select_option("#policy-0", label="g1_loco_baseline")
+            until(lambda: page.is_hidden("#told-0"), "a policy that is told nothing has none")
+            assert page.faults == [], page.faults
+            page.context.close()
+
+
 def check_recorder(browser, server, test):
     page = open_page(browser, server.url)
+    assert page.is_hidden("#link-row"), "no address is shown before one is asked for"
     simulate(page, 2)
+    # back by the slider's keys and forth by playing
+    page.focus("#scrub")
+    page.keyboard.press("PageDown")
+    past = until(lambda: not page.evaluate("silcView.viewer.recorder.live") and frame(page)["time"], "the past")
+    page.click("#play")
+    until(lambda: frame(page)["time"] > past + 0.3, "it plays")
+    page.focus("#canvas")
+    page.keyboard.press("l")
+    until(lambda: page.evaluate("silcView.viewer.recorder.live"), "live again by its key")
     newest = "silcView.viewer.recorder.newest"
     page.evaluate("silcView.viewer.recorder.scrub(-1)")
     until(lambda: frame(page)["time"] < page.evaluate(newest) - 0.9, "one second ago")
@@ -311,11 +455,14 @@ def check_recorder(browser, server, test):
     before = page.evaluate(newest)
     page.click("#live")
     until(lambda: page.evaluate("silcView.viewer.recorder.live") and frame(page)["time"] >= before, "live again")
-    with page.expect_download() as download:
-        page.click("#save")
+    downloads = []
+    page.on("download", lambda download: downloads.append(download))
+    page.click("#save")
+    until(lambda: frame(page) and len(downloads) == 2, "a file for each robot")
+    assert [d.suggested_filename for d in downloads] == ["g1_loco_silc_compliance.npz", "g1_loco_baseline.npz"]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "recording.npz")
-        download.value.save_as(path)
+        downloads[0].save_as(path)
         keep_rows(path, 25)
         done = subprocess.run([test.silc, "observe", "policies/g1_loco_silc_compliance.onnx", "--states", path],
                               cwd=test.source, capture_output=True, text=True)
@@ -344,11 +491,12 @@ def check_two_browsers(browser, server, test):
 def check_nonsense_from_a_page(browser, server, test):
     """A page that sends rubbish is answered and closed; the robots go on, and so does another page."""
     good, bad = open_page(browser, server.url), open_page(browser, server.url)
-    said = bad.evaluate("""() => new Promise((resolve) => {
+    said = bad.evaluate("""async () => { const { VERSION } = await import('/page/protocol.js');
+        return new Promise((resolve) => {
         const socket = new WebSocket(`ws://${location.host}/ws`); let words = [];
         socket.onmessage = (e) => { if (typeof e.data === 'string') words.push(e.data); };
-        socket.onopen = () => socket.send(new Uint8Array([1, 0, 99, 0, 1, 2, 3]));
-        socket.onclose = () => resolve(words.join(' ')); })""")
+        socket.onopen = () => socket.send(new Uint8Array([VERSION, 0, 99, 0, 1, 2, 3]));
+        socket.onclose = () => resolve(words.join(' ')); }); }""")
     assert "error" in said and "unknown type 99" in said, said
     simulate(good, 0.5)
     for page in (good, bad):
@@ -455,6 +603,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("silc")
     parser.add_argument("source")
+    parser.add_argument("--commanded", help="program that writes a policy which is told its budget")
     parser.add_argument("--pictures", help="folder for screenshots")
     parser.add_argument("--only", help="one check, by its name")
     test = parser.parse_args()
@@ -463,8 +612,9 @@ def main():
     failed = 0
     # the recorder first: there is little yet that `silc observe --states` would have to look at
     shared = [check_recorder, check_loads_and_shows, check_drag_agrees_with_shake, check_two_browsers,
-              check_nonsense_from_a_page, check_origin, check_pictures, check_changes]
-    alone = [check_reconnects, check_token, check_export_plays_offline, check_run_changes_over]
+              check_nonsense_from_a_page, check_origin, check_pictures, check_pushes, check_keyboard, check_changes]
+    alone = [check_reconnects, check_token, check_export_plays_offline, check_run_changes_over,
+             check_told_budget]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         with serving(test.silc, test.source) as server:

@@ -53,6 +53,17 @@ double WorstAgainst(const Matrix3d& C_budget, const Matrix3d& K_x) {
 
 }  // namespace
 
+ToldView ShowTold(const BudgetCommand& ranges, const BudgetValues& told) {
+  ToldView view;
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!ranges.range[i]) continue;
+    view.value[i] = told[i];
+    view.low[i] = ranges.range[i]->low;
+    view.high[i] = ranges.range[i]->high;
+  }
+  return view;
+}
+
 LiveReader::LiveReader(const RobotModel& robot, std::shared_ptr<const ReadingSetup> setup)
     : robot_(robot), setup_(std::move(setup)), observer_(ReaderOptions(*setup_)) {}
 

@@ -18,6 +18,9 @@ struct ReadingSetup {
   BudgetSpec budget;
 };
 
+/// What a commanded policy is told, for the page.
+ToldView ShowTold(const BudgetCommand& ranges, const BudgetValues& told);
+
 /// A point fixed to a body, such as the one that the mouse holds.
 struct HeldPoint {
   int body = 0;

@@ -92,6 +92,9 @@ void PutRobot(const RobotView& robot, ByteWriter* out) {
     out->PutAll(point.C_budget);
     out->PutReal(point.worst);
   }
+  for (const auto* three : {&robot.told.value, &robot.told.low, &robot.told.high}) {
+    for (const double value : *three) out->PutReal(value);
+  }
 }
 
 RobotView TakeRobot(ByteReader* in) {
@@ -120,6 +123,9 @@ RobotView TakeRobot(ByteReader* in) {
     in->TakeAll(&point.C_budget);
     point.worst = in->TakeReal();
   }
+  for (auto* three : {&robot.told.value, &robot.told.low, &robot.told.high}) {
+    for (double& value : *three) value = in->TakeReal();
+  }
   return robot;
 }
 
@@ -138,6 +144,7 @@ struct InputShape {
 
 const InputShape* ShapeOf(std::uint8_t type) {
   constexpr RealRange kMetres{-1000, 1000};
+  constexpr RealRange kStiffness{1e-3, 1e6};  // a policy's own ranges are narrower
   static const InputShape kShapes[] = {
       {},                                                     // 0: none
       {1, 0},                                                 // kAck
@@ -155,6 +162,7 @@ const InputShape* ShapeOf(std::uint8_t type) {
       {1, 0},                                                 // kGravity
       {1, 0},                                                 // kSamePush
       {0, 1, {{1, 5000}}},                                    // kSpring
+      {1, 3, {kStiffness, kStiffness, kStiffness}},           // kTold
   };
   if (type == 0 || type >= std::size(kShapes)) return nullptr;
   return &kShapes[type];
@@ -182,6 +190,8 @@ std::string CheckIndices(const Input& input, const InputLimits& limits) {
     }
     case InputType::kPush:
       return below("push", input.index, static_cast<std::uint32_t>(PushButtons().size()));
+    case InputType::kTold:
+      return below("robot", input.index, limits.robots);
     case InputType::kGravity:
       return below("choice", input.index, 3);
     case InputType::kHand:
@@ -200,6 +210,12 @@ constexpr std::size_t kInputHeaderBytes = 4;
 PointView::PointView() : worst(kNan) {
   C_felt.setConstant(kNan);
   C_budget.setConstant(kNan);
+}
+
+ToldView::ToldView() {
+  value.fill(kNan);
+  low.fill(kNan);
+  high.fill(kNan);
 }
 
 ReadingView::ReadingView() : sigma(kNan), worst(kNan), loop_radius(kNan) {}

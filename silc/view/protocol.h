@@ -16,7 +16,7 @@ namespace silc {
 // float32 unless said otherwise. A frame of another version is refused, not guessed at.
 
 inline constexpr std::uint32_t kFrameMagic = 0x564C4953;  // "SILV"
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 /// Centre of mass, left hand, right hand, the point that is held by the mouse.
 inline constexpr int kViewPoints = 4;
@@ -45,6 +45,14 @@ struct ReadingView {
   ReadingView();
 };
 
+/// The budget that a commanded policy is told (docs/command.md): the numbers and their ranges, in
+/// the order com [N/m], hands [N/m], null space; NaN for what it is not told.
+struct ToldView {
+  std::array<double, 3> value, low, high;
+
+  ToldView();
+};
+
 /// One robot at one control step.
 struct RobotView {
   std::uint8_t status = 0;                        // LoopStatus
@@ -60,6 +68,7 @@ struct RobotView {
   std::array<Eigen::Vector3d, 2> foot_p_W, foot_f_W;      // [m], [N] left, right; of the contacts
   ReadingView reading;
   std::array<PointView, kViewPoints> points;
+  ToldView told;
   std::vector<float> bodies;  // (num_bodies, 7): p_W [m], quat_wxyz
 };
 
@@ -79,7 +88,7 @@ struct StateFrame {
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 72;
-inline constexpr std::size_t kRobotHeaderBytes = 480;
+inline constexpr std::size_t kRobotHeaderBytes = 516;
 
 std::string EncodeState(const StateFrame& frame);
 /// Nothing when the bytes are no frame of this version, or not all of one.
@@ -101,13 +110,14 @@ enum class InputType : std::uint8_t {
   kGravity = 13,   // u32 0 as the budget says, 1 held, 2 followed
   kSamePush = 14,  // u32 0 or 1
   kSpring = 15,    // f32 [N/m] of the mouse's spring
+  kTold = 16,      // u32 robot, f32 com, hands [N/m], null space: the budget it is told
 };
 
 /// One word from a page, checked. Which fields mean something depends on the type.
 struct Input {
   InputType type = InputType::kAck;
   std::uint32_t robot = 0;
-  std::uint32_t index = 0;  // sequence, body, push, policy, budget, choice, switch
+  std::uint32_t index = 0;  // sequence, body, push, policy, budget, choice, switch; kTold: robot
   std::array<double, 5> value{};
 };
 

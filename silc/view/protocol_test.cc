@@ -40,6 +40,9 @@ StateFrame MakeFrame() {
     robot.reading.status = 5;
     robot.points[2].C_felt << 1, 2, 3, 4, 5, 6, 7, 8, 9;
     robot.points[2].worst = 1.5;
+    robot.told.value[1] = 250;
+    robot.told.low[1] = 100;
+    robot.told.high[1] = 1000.0 + i;
     for (int k = 0; k < 14; ++k) robot.bodies.push_back(static_cast<float>(k + i));
     frame.robots.push_back(robot);
   }
@@ -69,6 +72,9 @@ TEST(Protocol, AFrameComesBackAsItWas) {
   EXPECT_EQ(robot.reading.status, 5);
   EXPECT_EQ(robot.points[2].C_felt(1, 0), 4) << "row by row";
   EXPECT_EQ(robot.points[2].worst, 1.5);
+  EXPECT_EQ(robot.told.value[1], 250);
+  EXPECT_EQ(robot.told.high[1], 1001);
+  EXPECT_TRUE(std::isnan(robot.told.low[0])) << "not told";
   EXPECT_EQ(robot.bodies[13], 14);
   // every byte is written again as it was read
   EXPECT_EQ(EncodeState(*frame), bytes);
@@ -90,6 +96,7 @@ TEST(Protocol, FieldsLieWhereTheTablesSay) {
   EXPECT_EQ(at(40, std::uint32_t{}), 4242u);
   EXPECT_EQ(at(48, 0.0f), 0.5f);
   EXPECT_EQ(at(kFrameHeaderBytes + 8, 0.0f), 1.0f) << "f_W of the first robot";
+  EXPECT_EQ(at(kFrameHeaderBytes + 480 + 4, 0.0f), 250.0f) << "what it is told of its hands";
 }
 
 TEST(Protocol, DamagedFramesAreNone) {
@@ -99,7 +106,7 @@ TEST(Protocol, DamagedFramesAreNone) {
   }
   EXPECT_FALSE(DecodeState(whole + "x"));
   std::string other = whole;
-  other[4] = 2;
+  other[4] = kProtocolVersion + 1;
   EXPECT_FALSE(DecodeState(other)) << "another version";
   // numbers that would overflow a product of sizes
   other = whole;
@@ -128,7 +135,8 @@ TEST(Protocol, InputsComeBackAsTheyWere) {
                                {InputType::kBudget, 1, 5, {}},
                                {InputType::kGravity, 0, 2, {}},
                                {InputType::kSamePush, 0, 0, {}},
-                               {InputType::kSpring, 0, 0, {200}}};
+                               {InputType::kSpring, 0, 0, {200}},
+                               {InputType::kTold, 0, 1, {400, 200, 100}}};
   for (const Input& input : inputs) {
     std::string error;
     const std::optional<Input> back = Decode(EncodeInput(input), &error);
@@ -155,6 +163,10 @@ TEST(Protocol, WhatIsOutsideIsRefusedInWords) {
       {{InputType::kPolicy, 0, 5, {}}, "policy 5 of 5"},
       {{InputType::kBudget, 0, 6, {}}, "budget 6 of 6"},
       {{InputType::kPush, 0, 3, {}}, "push 3 of 3"},
+      {{InputType::kTold, 0, 2, {400, 200, 100}}, "robot 2 of 2"},
+      {{InputType::kTold, 0, 0, {400, -200, 100}}, "outside"},
+      {{InputType::kTold, 0, 0, {400, 200, nan}}, "outside"},
+      {{InputType::kTold, 0, 0, {1e9, 200, 100}}, "outside"},
       {{InputType::kPause, 0, 2, {}}, "switch"}};
   for (const auto& [input, words] : cases) {
     std::string error;
@@ -175,13 +187,13 @@ TEST(Protocol, FuzzedInputsNeverGetThroughUnchecked) {
       bytes.resize(rng() % 80);
       for (char& b : bytes) b = byte();
       if (bytes.size() > 3 && trial % 4 == 0) {  // past the version
-        bytes[0] = 1;
+        bytes[0] = kProtocolVersion;
         bytes[1] = 0;
-        bytes[2] = static_cast<char>(rng() % 18);
+        bytes[2] = static_cast<char>(rng() % 19);
       }
     } else {
       Input input;
-      input.type = static_cast<InputType>(1 + rng() % 15);
+      input.type = static_cast<InputType>(1 + rng() % 16);
       bytes = EncodeInput(input);
       for (unsigned k = 0; k < 1 + rng() % 3; ++k) bytes[rng() % bytes.size()] = byte();
       if (rng() % 8 == 0) bytes.resize(rng() % (bytes.size() + 9));

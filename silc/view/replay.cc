@@ -66,8 +66,11 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
   const RobotModel robot = RobotModel::Load(options.robot);
   TrainingNotes notes;
   Policy policy = LoadPolicy(file, options.layout, robot, &notes);
-  const UserBudget budget =
-      options.mode ? ReadBudget(*options.mode) : BudgetOfPolicy(notes, file).budget;
+  // what a commanded policy is told is no matter of the budget that judges it
+  PolicyBudget own;
+  if (!options.mode || policy.sees_budget()) own = BudgetOfPolicy(notes, file, options.budget);
+  if (own.told && policy.sees_budget()) policy.SetBudget(*own.told);
+  const UserBudget budget = options.mode ? ReadBudget(*options.mode) : own.budget;
   auto setup = std::make_shared<ReadingSetup>();
   setup->number = 1;
   setup->servo = ServoFor(robot, policy, "");
@@ -89,6 +92,7 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
     frame.scene = kReplayScene;
     const double lift = moment.of_robot ? floor - LowerFoot(robot, *loop.data()) : 0;
     frame.robots = {ShowMoment(loop, *loop.data(), reading, moment.mode, lift)};
+    if (own.told) frame.robots[0].told = ShowTold(own.command, *own.told);
     replay.frames.push_back(std::move(frame));
     if (progress) progress((moment.index + 1.0) / moment.count);
   });

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <filesystem>
 
+#include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
+#include "silc/view/test_policies.h"
 
 namespace silc {
 namespace {
@@ -99,6 +101,23 @@ TEST(Replay, ShowsALogOnTheFloorWithTheStiffnessThatObserveFinds) {
   EXPECT_GT(judged, 5);
   const std::string page = ExportStatesHtml(OnePolicy(), log);
   EXPECT_NE(page.find("window.silcRecording"), std::string::npos);
+}
+
+// --budget of a log: told, shown, and what the log is judged by.
+TEST(Replay, ACommandedPolicyIsToldTheBudgetThatWasAskedFor) {
+  const std::string log = WriteLog(RobotModel::Load("g1"), 3);
+  SimulationOptions options;
+  options.policies = {::testing::TempDir() + "silc_replay_commanded.onnx"};
+  WriteCommandedPolicy(options.policies[0]);
+  options.budget = "com=600";
+  const ReplayedStates replay = ReplayForView(options, log);
+  ASSERT_EQ(replay.frames.size(), 3u);
+  const RobotView& view = replay.frames[0].robots.at(0);
+  EXPECT_EQ(view.told.value[0], 600);
+  EXPECT_NEAR(view.points[0].C_budget(0, 0) * 600, 1, 1e-6);
+  SimulationOptions plain = OnePolicy();
+  plain.budget = "com=600";
+  EXPECT_THROW(ReplayForView(plain, log), ConfigError);
 }
 
 }  // namespace

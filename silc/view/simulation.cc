@@ -42,6 +42,9 @@ struct LiveSimulation::Robot {
   std::uint32_t policy = 0, budget = 0;  // indices
   TrainingNotes notes;
   UserBudget judged_by;
+  BudgetCommand ranges;              // of a commanded policy; none for the others
+  std::optional<BudgetValues> told;  // what it is told
+  std::optional<std::string> asked;  // the same as --budget says it; none: the middle
   std::unique_ptr<ClosedLoop> loop;
   ContactModeTracker tracker;
   std::shared_ptr<const ReadingSetup> setup;
@@ -140,14 +143,19 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
   TrainingNotes notes;
   Policy policy = LoadPolicy(file, options_.layout, *robot_model_, &notes);
   // whatever can be refused is refused before the robot has changed
-  const std::optional<std::string> asked = policy.sees_budget() ? options_.budget : std::nullopt;
-  if (robot->budget == 0 || asked) {
-    const PolicyBudget own = BudgetOfPolicy(notes, file, asked);
-    if (own.told) policy.SetBudget(*own.told);
+  PolicyBudget own;
+  std::optional<std::string> asked;
+  if (policy.sees_budget()) {
+    // a newer checkpoint of the same file is told what the older one was
+    asked = keep_state && robot->policy == index && robot->told ? robot->asked : options_.budget;
+    own = BudgetOfPolicy(notes, file, asked);
+  } else if (robot->budget == 0) {
+    BudgetOfPolicy(notes, file);
   }
   LoopOptions options;
   options.servo = ServoFor(*robot_model_, policy, "");
   options.command = command_;
+  options.command.budget = own.told;
   auto loop = std::make_unique<ClosedLoop>(*robot_model_, std::move(policy), options);
   if (keep_state && std::abs(loop->period() - period_) > 1e-9) {
     throw ConfigError(fmt::format(
@@ -163,17 +171,57 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
   robot->loop = std::move(loop);
   robot->notes = notes;
   robot->policy = index;
+  robot->ranges = own.command;
+  robot->told = own.told;
+  robot->asked = asked;
   robot->tracker = MakeContactTracker(*robot_model_);
+  GiveBudget(robot);
+}
+
+// What the policy of a robot is asked to do: the same for all, but for the budget it is told.
+PolicyCommand LiveSimulation::CommandOf(const Robot& robot) const {
+  PolicyCommand command = command_;
+  command.budget = robot.told;
+  return command;
+}
+
+// Another budget for a policy that is told one. What is outside its ranges changes nothing.
+void LiveSimulation::TellBudget(Robot* robot, const Input& input) {
+  const std::string name = std::filesystem::path(policy_files_[robot->policy]).stem().string();
+  if (!robot->told) {
+    Notice(name + ": is not told its budget");
+    return;
+  }
+  BudgetValues values = *robot->told;
+  std::string asked;
+  for (int i = 0; i < kNumCommanded; ++i) {
+    if (!robot->ranges.range[i]) continue;
+    const BudgetRange& range = *robot->ranges.range[i];
+    const double value = input.value[i];
+    // a page speaks in float32: the end of a range may be rounded to beyond it
+    if (!(value >= range.low * (1 - 1e-6) && value <= range.high * (1 + 1e-6))) {
+      Notice(fmt::format("{}: {}: {:g} is outside [{:g}, {:g}], for which it was trained",
+                         name,
+                         Name(static_cast<CommandedNumber>(i)),
+                         value,
+                         range.low,
+                         range.high));
+      return;
+    }
+    values[i] = std::clamp(value, range.low, range.high);
+    asked += fmt::format(
+        "{}{}={}", asked.empty() ? "" : ",", Name(static_cast<CommandedNumber>(i)), values[i]);
+  }
+  robot->told = values;
+  robot->asked = asked;
+  robot->loop->SetCommand(CommandOf(*robot));
   GiveBudget(robot);
 }
 
 void LiveSimulation::GiveBudget(Robot* robot) {
   if (robot->budget == 0) {
-    const bool commanded = robot->loop->policy().sees_budget();
     robot->judged_by =
-        BudgetOfPolicy(
-            robot->notes, policy_files_[robot->policy], commanded ? options_.budget : std::nullopt)
-            .budget;
+        BudgetOfPolicy(robot->notes, policy_files_[robot->policy], robot->asked).budget;
   } else {
     robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
   }
@@ -231,7 +279,7 @@ void LiveSimulation::Carry(const Input& input) {
       command_.yaw_rate = v[2];
       command_.height = input.value[3];
       command_.walk = input.value[4] > 0.5 ? 1 : 0;
-      for (const auto& robot : robots_) robot->loop->SetCommand(command_);
+      for (const auto& robot : robots_) robot->loop->SetCommand(CommandOf(*robot));
       break;
     case InputType::kPause:
       paused_ = input.index == 1;
@@ -287,6 +335,9 @@ void LiveSimulation::Carry(const Input& input) {
       break;
     case InputType::kSamePush:
       same_push_ = input.index == 1;
+      break;
+    case InputType::kTold:
+      TellBudget(robots_[input.index].get(), input);
       break;
     case InputType::kSpring:
       spring_ = input.value[0];
@@ -382,6 +433,7 @@ RobotView LiveSimulation::Show(int index) {
   view.falls = robot.falls;
   view.policy = static_cast<std::uint16_t>(robot.policy);
   view.budget = static_cast<std::uint16_t>(robot.budget);
+  if (robot.told) view.told = ShowTold(robot.ranges, *robot.told);
   const std::array<FootForce, 2> feet = ComputeFootForces(*robot_model_, *data);
   for (int foot = 0; foot < 2; ++foot) {
     view.foot_p_W[foot] =

@@ -18,9 +18,10 @@ namespace silc {
 
 struct SimulationOptions {
   std::string robot = kDefaultRobot;
-  std::string layout;                 // "" for what each policy file says
-  std::optional<std::string> mode;    // none: the budget inside each policy
-  std::optional<std::string> budget;  // told to policies that see their budget; none: the middle
+  std::string layout;               // "" for what each policy file says
+  std::optional<std::string> mode;  // none: the budget inside each policy
+  /// Told at first to policies that see their budget; none: the middle of their ranges.
+  std::optional<std::string> budget;
   std::vector<std::string> policies;  // ONNX files, one robot each; at least one
   std::vector<std::string> choices;   // more files that a robot can be given while it runs
   /// Observe every control step before the physics goes on: exact and slower. For recordings.
@@ -84,6 +85,8 @@ class LiveSimulation {
   void EndPush();
   void GivePolicy(Robot* robot, std::uint32_t index, bool keep_state);
   void GiveBudget(Robot* robot);
+  void TellBudget(Robot* robot, const Input& input);
+  PolicyCommand CommandOf(const Robot& robot) const;
   void StepRobot(int index, bool leads);
   Eigen::Vector3d MouseForce(const Robot& robot) const;
   RobotView Show(int index);

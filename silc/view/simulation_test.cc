@@ -12,6 +12,7 @@
 #include "silc/base/test_paths.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
+#include "silc/view/test_policies.h"
 
 namespace silc {
 namespace {
@@ -158,6 +159,77 @@ TEST(LiveSimulation, PoliciesAndBudgetsChangeWhileItRuns) {
   }
 }
 
+// A policy that is told its budget: told anew it acts otherwise, and is judged by what it was told.
+// What is outside its ranges changes nothing, nor does it for a policy that is told nothing.
+TEST(LiveSimulation, ACommandedPolicyIsToldItsBudgetWhileItRuns) {
+  const std::string file = ::testing::TempDir() + "silc_view_commanded.onnx";
+  WriteCommandedPolicy(file);
+  SimulationOptions options;
+  options.policies = {file, SourcePath(kSilc)};
+  options.budget = "com=600,hands=100";
+  options.observe_in_step = true;
+  LiveSimulation simulation(options);
+  const BudgetCommand ranges = ReadBudget("command").spec.command;
+  StateFrame frame = StepFor(&simulation, 2);
+  const ToldView first = frame.robots[0].told;
+  EXPECT_EQ(first.value[0], 600);
+  EXPECT_EQ(first.value[1], 100);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    EXPECT_EQ(first.low[i], ranges.range[i]->low);
+    EXPECT_EQ(first.high[i], ranges.range[i]->high);
+    EXPECT_TRUE(std::isnan(frame.robots[1].told.value[i])) << "a policy that is told nothing";
+  }
+  const Eigen::Vector3d hand = frame.robots[0].points[1].p_W;
+  const auto budget_along_x = [](const StateFrame& f) {
+    return f.robots[0].points[0].C_budget(0, 0);
+  };
+  const double soft = budget_along_x(frame);
+  EXPECT_NEAR(soft * 600, 1, 1e-6) << "at the centre of mass the budget is its number";
+
+  // the middle of the range, then its end: from each to the next it turns as far
+  Input told{InputType::kTold, 0, 0, {2400, 316.228, 100}};
+  simulation.Apply(told);
+  frame = StepFor(&simulation, 2);
+  const Eigen::Vector3d middle = frame.robots[0].points[1].p_W;
+  EXPECT_GT((middle - hand).norm(), 0.003) << "it turns by what it is told";
+  told.value[1] = 1000;
+  simulation.Apply(told);
+  frame = StepFor(&simulation, 2);
+  EXPECT_EQ(frame.robots[0].told.value, (std::array<double, 3>{2400, 1000, 100}));
+  EXPECT_NEAR(budget_along_x(frame) * 2400, 1, 1e-6);
+  EXPECT_GT((frame.robots[0].points[1].p_W - middle).norm(), 0.5 * (middle - hand).norm());
+
+  // float32 of a range's end is taken, what is beyond is not
+  told.value = {static_cast<float>(ranges.range[0]->high * (1 + 5e-7)), 1000, 100};
+  simulation.Apply(told);
+  EXPECT_EQ(simulation.Step().robots[0].told.value[0], ranges.range[0]->high);
+  told.value = {600, ranges.range[1]->high * 1.01, 100};
+  simulation.Apply(told);
+  EXPECT_EQ(simulation.Step().robots[0].told.value[0], ranges.range[0]->high);
+  told.index = 1;
+  told.value = {600, 200, 100};
+  simulation.Apply(told);
+  EXPECT_TRUE(std::isnan(simulation.Step().robots[1].told.value[0]));
+
+  // another checkpoint of the same file keeps what was told; a command and a reset do, too
+  simulation.ReloadPolicy(0);
+  Input command = Word(InputType::kCommand);
+  command.value = {0, 0, 0, 0.75, 0};
+  simulation.Apply(command);
+  simulation.Apply(Word(InputType::kReset));
+  EXPECT_EQ(simulation.Step().robots[0].told.value[0], ranges.range[0]->high);
+  // judged by another budget it is still told its own
+  simulation.Apply(Word(InputType::kBudget, 0, 1));
+  frame = simulation.Step();
+  EXPECT_EQ(frame.robots[0].told.value[0], ranges.range[0]->high);
+  EXPECT_GT(std::abs(budget_along_x(frame) * ranges.range[0]->high - 1), 0.1);
+  // and another policy is told what the command line says
+  simulation.Apply(Word(InputType::kPolicy, 0, 1));
+  EXPECT_TRUE(std::isnan(simulation.Step().robots[0].told.value[0]));
+  simulation.Apply(Word(InputType::kPolicy, 0, 0));
+  EXPECT_EQ(simulation.Step().robots[0].told.value[0], 600);
+}
+
 TEST(LiveSimulation, WalksStopsPausesAndBeginsAgain) {
   SimulationOptions options;
   options.policies = {SourcePath(kSilc)};
@@ -225,6 +297,30 @@ TEST(LiveSimulation, RunsInStepWithTheClock) {
   ASSERT_GT(times.size(), 3u);
   EXPECT_LT(times.back(), 1.6 + 0.2);
   EXPECT_GT(times.back(), 0.02);
+}
+
+// Whoever takes long holds it up, and the frames say how much.
+TEST(LiveSimulation, SaysHowMuchSlowerThanTheClockItIs) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  double achieved = 1;
+  std::stop_source stop;
+  std::jthread thread([&] {
+    simulation.Run(
+        stop.get_token(),
+        [&](const std::shared_ptr<const std::string>& frame) {
+          achieved = DecodeState(*frame)->achieved;
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        },
+        [](const std::string&) {});
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+  stop.request_stop();
+  thread.join();
+  // 20 ms a step that takes 100 ms and the work
+  EXPECT_LT(achieved, 0.21);
+  EXPECT_GT(achieved, 0);
 }
 
 TEST(LiveSimulation, ARecordingIsWhatStatesTakes) {

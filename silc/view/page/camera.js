@@ -46,8 +46,12 @@ export class OrbitCamera {
     this.camera.updateMatrixWorld();
   }
 
-  key(key) {
+  key(key, moves) {
     const step = 0.12;
+    if (moves) {
+      const across = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
+      if (across) { this.shift(-0.1 * across[0], 0.1 * across[1]); return true; }
+    }
     switch (key) {
       case 'ArrowLeft': this.turn(step, 0); return true;
       case 'ArrowRight': this.turn(-step, 0); return true;

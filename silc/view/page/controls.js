@@ -21,13 +21,27 @@ function element(tag, attributes, ...children) {
 const oneAxis = (C) => [0, 4, 8].map((k) => 1 / C[k]);
 const stiffness = (v) => (!Number.isFinite(v) ? '–' : Math.abs(v) >= 9999.5 ? (v / 1000).toFixed(0) + 'k' : v.toFixed(0));
 
+// The budget that a commanded policy is told: a slider for each number, by ratios as its training drew them.
+const TOLD = [['centre of mass', 'N/m'], ['hands', 'N/m'], ['null space', 'N·m/rad']];
+const STEPS = 200;
+const atStep = (step, low, high) => Math.min(high, Math.max(low, +(low * (high / low) ** (step / STEPS)).toPrecision(3)));
+const stepOf = (value, low, high) => (high > low ? Math.round(STEPS * Math.log(value / low) / Math.log(high / low)) : 0);
+
+// Whether a control may show what the server has: not while it is being moved, and not before the server has heard of it.
+// A machine that draws slowly hears late; one that never does (another page has the hand) is waited for 3 s.
+function mayShow(touched, wanted, shown) {
+  const idle = performance.now() - touched;
+  const heard = wanted.every((v, k) => !Number.isFinite(shown[k]) || Math.abs(v - shown[k]) <= 1e-3 * Math.max(1, Math.abs(v)));
+  return idle > (heard ? 500 : 3000);
+}
+
 export class Controls {
-  // view: {send(bytes), frame(), drag, recorder, orbit, live()}
+  // view: {send(bytes), frame(), drag, recorder, orbit, ellipsoids, live()}
   constructor(view) {
     this.view = view;
     this.command = [0, 0, 0, 0.75, 0];
     this.hand = 'free';
-    this.touched = 0;
+    this.touched = -Infinity;
     for (const [id, index, unit] of [['vx', 0, 'm/s'], ['vy', 1, 'm/s'], ['yaw', 2, 'rad/s'], ['height', 3, 'm']]) {
       byId(id).addEventListener('input', () => { this.command[index] = +byId(id).value; this.sendCommand(index < 3); });
       byId(id).dataset.unit = unit;
@@ -47,6 +61,10 @@ export class Controls {
       byId('pull-force-out').textContent = byId('pull-force').value + ' N';
       if (view.drag.steady) view.drag.steady.newtons = +byId('pull-force').value;
     });
+    byId('force').addEventListener('input', () => {
+      view.ellipsoids.force = +byId('force').value;
+      byId('force-out').textContent = byId('force').value + ' N';
+    });
     byId('pull').addEventListener('click', () => this.togglePull());
     byId('hand').addEventListener('click', () => view.send(input.hand(this.hand !== 'yours')));
     byId('scrub').addEventListener('input', () => { view.recorder.playing = null; view.recorder.scrub(+byId('scrub').value); });
@@ -65,6 +83,8 @@ export class Controls {
     const hands = description.hands.map((h, i) => element('option', { value: 'hand-' + i }, i ? 'right hand' : 'left hand'));
     const bodies = description.bodies.map((name, i) => element('option', { value: String(i) }, name)).slice(1);
     byId('pull-body').replaceChildren(...hands, ...bodies);
+    byId('pull-robot').replaceChildren(...Array.from({ length: description.robots }, (_, i) => element('option', { value: String(i) }, `robot ${i + 1}`)));
+    byId('pull-robot-row').hidden = description.robots < 2;
     this.cards = [];
     for (let i = 0; i < description.robots; ++i) this.cards.push(this.card(i));
     byId('readings').replaceChildren(...this.cards.map((c) => c.node));
@@ -82,9 +102,45 @@ export class Controls {
     const table = element('table', {},
       element('thead', {}, element('tr', {}, ...['N/m felt', 'x', 'y', 'z', 'budget'].map((t, k) => element('th', k ? { style: 'text-align:right' } : {}, t)))),
       element('tbody', {}, ...rows.map((r) => element('tr', {}, element('th', {}, r.name), ...r.cells))));
-    const node = element('div', { className: 'robot' }, element('label', {}, 'policy', policy), element('label', {}, 'budget', budget), says, line, table, push);
+    const told = this.toldSliders(i);
+    const node = element('div', { className: 'robot' }, element('label', {}, 'policy', policy), element('label', {}, 'budget', budget), told.node, says, line, table, push);
     node.style.borderLeftColor = `var(--robot-${i})`;
-    return { node, policy, budget, says, line, push, rows };
+    return { node, policy, budget, told, says, line, push, rows };
+  }
+
+  // Hidden until a policy is there that is told its budget.
+  toldSliders(i) {
+    const told = { values: [1, 1, 1], touched: -Infinity };
+    told.rows = TOLD.map(([name, unit], k) => {
+      const slider = element('input', { id: `told-${i}-${k}`, type: 'range', min: '0', max: String(STEPS), step: '1' });
+      const out = element('output', { id: `told-${i}-${k}-out` });
+      slider.addEventListener('input', () => {
+        told.values[k] = atStep(+slider.value, told.low[k], told.high[k]);
+        told.touched = performance.now();
+        out.textContent = `${+told.values[k].toPrecision(3)} ${unit}`;
+        slider.setAttribute('aria-valuetext', out.textContent);
+        // what this policy is not told is sent as 1 and not read
+        this.view.send(input.told(i, told.values.map((v) => (Number.isFinite(v) ? v : 1))));
+      });
+      return { label: element('label', {}, name, slider, out), slider, out, unit };
+    });
+    told.node = element('fieldset', { id: `told-${i}`, className: 'told' }, element('legend', {}, 'the budget it is told'), ...told.rows.map((r) => r.label));
+    told.node.hidden = true;
+    return told;
+  }
+
+  showTold(told, { value, low, high }) {
+    told.node.hidden = !value.some(Number.isFinite);
+    if (told.node.hidden || !mayShow(told.touched, told.values, value)) return;
+    told.node.disabled = !this.view.live();
+    Object.assign(told, { values: value.slice(), low, high });
+    told.rows.forEach((row, k) => {
+      row.label.hidden = !Number.isFinite(value[k]);
+      if (row.label.hidden) return;
+      row.slider.value = stepOf(value[k], low[k], high[k]);
+      row.out.textContent = `${+value[k].toPrecision(3)} ${row.unit}`;
+      row.slider.setAttribute('aria-valuetext', row.out.textContent);
+    });
   }
 
   // A slider that moves means walking, as with the keys; height does not.
@@ -108,7 +164,7 @@ export class Controls {
     if (drag.steady) { drag.release(); return; }
     const choice = byId('pull-body').value;
     const hand = choice.startsWith('hand-') ? this.description.hands[+choice.slice(5)] : null;
-    drag.pullSteadily(0, hand ? hand.body : +choice, hand ? hand.pos : [0, 0, 0],
+    drag.pullSteadily(+byId('pull-robot').value, hand ? hand.body : +choice, hand ? hand.pos : [0, 0, 0],
       byId('pull-axis').value.split(',').map(Number), +byId('pull-force').value, +byId('spring').value);
   }
 
@@ -137,7 +193,8 @@ export class Controls {
     const tag = event.target.tagName;
     if (event.ctrlKey || event.metaKey || event.altKey || tag === 'SELECT' || (tag === 'INPUT' && event.target.type === 'text')) return;
     const range = tag === 'INPUT' && event.key.startsWith('Arrow');
-    if (range || (tag === 'BUTTON' && (event.key === ' ' || event.key === 'Enter'))) return;
+    const box = tag === 'INPUT' && event.target.type === 'checkbox' && event.key === ' ';
+    if (range || box || (tag === 'BUTTON' && (event.key === ' ' || event.key === 'Enter'))) return;
     const nudge = (k, by, most) => {
       this.command[k] = Math.max(-most, Math.min(most, +(this.command[k] + by).toFixed(2)));
       this.sendCommand(true);
@@ -151,7 +208,7 @@ export class Controls {
     };
     const action = actions[event.key.toLowerCase()];
     if (action) action();
-    else if (!this.view.orbit.key(event.key)) return;
+    else if (!this.view.orbit.key(event.key, event.shiftKey)) return;
     event.preventDefault();
   }
 
@@ -171,14 +228,14 @@ export class Controls {
   show(frame, recorder) {
     byId('pause').setAttribute('aria-pressed', frame.paused);
     byId('pull').setAttribute('aria-pressed', this.view.drag.steady !== null);
-    if (performance.now() - this.touched > 500) { this.command = frame.command.slice(); this.showCommand(this.command); }
+    if (mayShow(this.touched, this.command, frame.command)) { this.command = frame.command.slice(); this.showCommand(this.command); }
     const set = (node, value) => { if (document.activeElement !== node && node.value !== String(value)) node.value = value; };
     set(byId('gravity'), frame.gravity);
     set(byId('speed'), [1, 0.5, 0.25, 0.1].find((s) => Math.abs(s - frame.speed) < 1e-3) || 1);
     byId('same-push').checked = frame.samePush;
     const back = recorder.live ? 0 : frame.time - recorder.newest;
     if (document.activeElement !== byId('scrub') || recorder.playing || recorder.live) byId('scrub').value = back;
-    byId('scrub-out').textContent = recorder.live ? 'live' : back < -30.5 ? 'from a link' : back.toFixed(1) + ' s';
+    byId('scrub-out').textContent = recorder.live ? 'live' : back < -30.5 || back > 0.01 ? 'from a link' : back.toFixed(1) + ' s';
     frame.robots.forEach((robot, i) => this.cards[i] && this.showRobot(this.cards[i], robot));
   }
 
@@ -186,6 +243,7 @@ export class Controls {
     const r = robot.reading;
     if (document.activeElement !== card.policy) card.policy.value = robot.policy;
     if (document.activeElement !== card.budget) card.budget.value = robot.budget;
+    this.showTold(card.told, robot.told);
     const judged = Number.isFinite(r.sigma);
     const word = judged ? (r.sigma <= 1 ? 'holds' : 'over') : 'unjudged';
     card.says.className = 'verdict ' + word;

@@ -28,7 +28,7 @@ class Viewer {
     this.onScreen = null; // number of the frame that the last tick drew, not acknowledged yet
     this.built = false;
     const view = {
-      robots: this.robots, orbit: this.orbit, recorder: this.recorder, frame: () => this.drawn,
+      robots: this.robots, orbit: this.orbit, ellipsoids: this.ellipsoids, recorder: this.recorder, frame: () => this.drawn,
       live: () => this.recorder.live && this.drawn !== null && !recording,
       send: (bytes) => { if (this.connection) this.connection.send(bytes); }, query: () => Connection.query() };
     this.drag = new Drag(byId('canvas'), view);

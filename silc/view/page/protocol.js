@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The twin of silc/view/protocol.h: frames from the server, inputs to it. docs/view.md has the tables.
 
-export const VERSION = 1;
+export const VERSION = 2;
 const MAGIC = 0x564c4953;
 const HEADER_BYTES = 72;
-const ROBOT_BYTES = 480;
+const ROBOT_BYTES = 516;
 export const POINTS = ['centre of mass', 'left hand', 'right hand', 'held point'];
 export const HELD = 3;
 export const STATUS = ['running', 'fell', 'the policy is not finite', 'diverged'];
@@ -54,6 +54,7 @@ export function decodeState(buffer) {
     robot.reading = {
       age: r.f32(), sigma: r.f32(), worst: r.f32(), radius: r.f32(), observeTime: r.f32(), status: r.u32() };
     robot.points = POINTS.map(() => ({ p: r.reals(3), felt: r.reals(9), budget: r.reals(9), worst: r.f32() }));
+    robot.told = { value: r.reals(3), low: r.reals(3), high: r.reals(3) };
     robot.poses = r.reals(7 * frame.bodies);
     frame.robots.push(robot);
   }
@@ -86,4 +87,5 @@ export const input = {
   gravity: (choice) => message(13, [choice], []),
   samePush: (on) => message(14, [on ? 1 : 0], []),
   spring: (k) => message(15, [], [k]),
+  told: (robot, values) => message(16, [robot], values),
 };
