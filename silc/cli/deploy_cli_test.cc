@@ -104,11 +104,15 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
 #ifdef SILC_HAS_VIEW
+  // a second of it is enough to look at
+  const std::string second = (folder / "second").string();
+  fs::create_directories(second);
+  fs::copy_file(fs::path(log) / "chunk_000005.npz", fs::path(second) / "chunk_000000.npz");
   const std::string page = (folder / "page.html").string();
-  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + log + " --export " + page);
+  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + second + " --export " + page);
   EXPECT_EQ(viewed.code, 0) << viewed.text;
   EXPECT_NE(ReadFile(page).find("window.silcRecording"), std::string::npos);
-  ExpectServed(log, (folder / "view.txt").string());
+  ExpectServed(second, (folder / "view.txt").string());
 #endif
 }
 
