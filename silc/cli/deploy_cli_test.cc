@@ -19,6 +19,9 @@
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
+#ifdef SILC_HAS_VIEW
+#include "silc/view/client.h"
+#endif
 
 namespace silc {
 namespace {
@@ -29,6 +32,37 @@ namespace fs = std::filesystem;
 std::string Domain(int test) { return std::to_string(100 + 2 * (getpid() % 60) + test); }
 
 std::string PolicyFile() { return SourcePath("policies/g1_loco_silc_compliance.onnx"); }
+
+#ifdef SILC_HAS_VIEW
+// `silc view --states LOG` as a user starts it: the printed address has the recording, on the
+// loopback, until Ctrl-C.
+void ExpectServed(const std::string& log, const std::string& words) {
+  const pid_t viewer =
+      StartSilc("view " + PolicyFile() + " --states " + log + " --port 0", {}, words);
+  const std::string begin = "open http://127.0.0.1:";
+  std::string said;
+  int status = 0;
+  bool ended = false;
+  // it observes the whole log first
+  for (int i = 0; i < 6000 && !ended && said.find("Ctrl-C") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (fs::exists(words)) said = ReadFile(words);
+    ended = waitpid(viewer, &status, WNOHANG) == viewer;
+  }
+  if (!ended) {
+    EXPECT_TRUE(said.starts_with(begin)) << said;
+    if (said.starts_with(begin)) {
+      const HttpAnswer page = HttpGet(std::stoi(said.substr(begin.size())), "/");
+      EXPECT_EQ(page.status, 200);
+      EXPECT_NE(page.body.find("window.silcRecording"), std::string::npos);
+    }
+    kill(viewer, SIGINT);
+    waitpid(viewer, &status, 0);
+  }
+  EXPECT_FALSE(ended) << said;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << ReadFile(words);
+}
+#endif
 
 TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   const fs::path folder = fs::path(::testing::TempDir()) / ("silc_deploy_" + Domain(0));
@@ -70,10 +104,15 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
 #ifdef SILC_HAS_VIEW
+  // a second of it is enough to look at
+  const std::string second = (folder / "second").string();
+  fs::create_directories(second);
+  fs::copy_file(fs::path(log) / "chunk_000005.npz", fs::path(second) / "chunk_000000.npz");
   const std::string page = (folder / "page.html").string();
-  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + log + " --export " + page);
+  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + second + " --export " + page);
   EXPECT_EQ(viewed.code, 0) << viewed.text;
   EXPECT_NE(ReadFile(page).find("window.silcRecording"), std::string::npos);
+  ExpectServed(second, (folder / "view.txt").string());
 #endif
 }
 

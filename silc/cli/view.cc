@@ -84,6 +84,11 @@ class EndSignals {
   std::thread thread_;
 };
 
+void TellAddress(const std::string& address) {
+  fmt::print("open {}\n  Ctrl-C ends it\n", address);
+  std::fflush(stdout);
+}
+
 void RunView(const ViewArguments& args) {
   if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   ViewerOptions options;
@@ -112,10 +117,21 @@ void RunView(const ViewArguments& args) {
     if (policies.size() != 1 || args.policies.empty()) {
       throw ConfigError("silc view --states: name the one POLICY that made these states");
     }
-    ProgressLine progress("observing");
-    WriteFileAtomically(args.export_to,
-                        ExportStatesHtml(options.simulation, args.states, progress.callback()));
-    fmt::print("wrote {}\n", args.export_to);
+    const bool served = args.export_to.empty();
+    if (served) CheckServerOptions(options.server);
+    std::string page;
+    {
+      ProgressLine progress("observing");
+      page = StatesPage(options.simulation, args.states, served, progress.callback());
+    }
+    if (served) {
+      const EndSignals signals;
+      ServeRecording(options.server, std::move(page), signals.token(), TellAddress);
+      fmt::print("ended\n");
+    } else {
+      WriteFileAtomically(args.export_to, page);
+      fmt::print("wrote {}\n", args.export_to);
+    }
     return;
   }
   if (!args.export_to.empty()) {
@@ -126,10 +142,7 @@ void RunView(const ViewArguments& args) {
     return;
   }
   const EndSignals signals;
-  RunViewer(options, signals.token(), [](const std::string& address) {
-    fmt::print("open {}\n  Ctrl-C ends it\n", address);
-    std::fflush(stdout);
-  });
+  RunViewer(options, signals.token(), TellAddress);
   fmt::print("ended\n");
 }
 
@@ -167,12 +180,10 @@ void AddView(CLI::App* app) {
       ->check(NumberIn(0.1, 30))
       ->needs(to)
       ->capture_default_str();
-  verb->add_option(
-          "--states",
-          args->states,
-          "with --export: play these states of a robot, a log of silc deploy or an .npz of "
-          "qpos and qvel, with the stiffness that POLICY makes there")
-      ->needs(to);
+  verb->add_option("--states",
+                   args->states,
+                   "play these states of a robot, a log of silc deploy or an .npz of qpos and "
+                   "qvel, with the stiffness that POLICY makes there");
   verb->callback([args] { RunView(*args); });
 }
 

@@ -16,6 +16,7 @@
 #include "silc/deploy_tools/deploy_log.h"
 #include "silc/deploy_tools/preflight.h"
 #include "silc/deploy_tools/simulated_robot.h"
+#include "silc/deploy_tools/workers.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
@@ -238,6 +239,40 @@ TEST(Preflight, RefusesWithAReason) {
   EXPECT_NE(FindStandingFall(g1.robot, g1.policy, limp, 0.75, 3).find("after "), std::string::npos);
 }
 
+// A real robot's base has a gyroscope and nothing that measures how fast it goes.
+TEST(Preflight, RefusesAnInputThatTheRobotCannotMeasure) {
+  const G1WithPolicy g1;
+  ObservationLayout layout = g1.policy.layout();
+  int changed = 0;
+  for (ObservationTerm& term : layout.terms) {
+    if (term.source != TermSource::kBaseAngVel) continue;
+    term.source = TermSource::kBaseLinVel;
+    term.name = "speed_of_base";
+    ++changed;
+  }
+  ASSERT_EQ(changed, 1);
+  const Policy seeing(std::make_shared<const Graph>(g1.policy.graph()), layout, g1.policy.robot());
+  const std::vector<std::string> reasons = CheckPolicy(g1.robot, seeing, g1.servo, 0.75, 0);
+  ASSERT_EQ(reasons.size(), 1U);
+  EXPECT_NE(reasons[0].find("'speed_of_base'"), std::string::npos) << reasons[0];
+  EXPECT_NE(reasons[0].find("cannot measure"), std::string::npos) << reasons[0];
+}
+
+// An action loop whose radius could not be computed is not one that is stable.
+TEST(StiffnessNote, ARadiusThatIsNoNumberIsNotHidden) {
+  DeployMoment moment;
+  moment.sequence = 7;
+  moment.rho = std::nan("");
+  EXPECT_EQ(NoteOf(moment).sequence, 7U);
+  EXPECT_TRUE(std::isnan(NoteOf(moment).rho));
+  moment.rho = 1.25;
+  moment.sigma = 0.5;
+  moment.judged = true;
+  EXPECT_EQ(NoteOf(moment).rho, 1.25);
+  EXPECT_EQ(NoteOf(moment).sigma, 0.5);
+  EXPECT_TRUE(NoteOf(moment).judged);
+}
+
 TEST(Preflight, RefusesAnotherRobotAndAnotherWriter) {
   const RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
   LowState state{};
@@ -251,6 +286,36 @@ TEST(Preflight, RefusesAnotherRobotAndAnotherWriter) {
   EXPECT_NE(reasons[0].find("machine mode is 4"), std::string::npos);
   EXPECT_NE(reasons[2].find("rt/lowcmd"), std::string::npos);
   EXPECT_NE(reasons[3].find("left_hip_yaw_joint"), std::string::npos);
+}
+
+// A power cut: nothing is finished, and all but the last second can be read.
+TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
+  const std::string folder = TestFolder("silc_deploy_log_cut");
+  constexpr int kTicks = 2345;  // of 2 ms
+  {
+    DeployLog log(folder);
+    for (int k = 0; k < kTicks; ++k) {
+      TickRecord record;
+      record.time_ns = 2'000'000LL * k;
+      record.robot.tick = static_cast<std::uint32_t>(k);
+      log.Add(record);
+    }
+  }  // without Finish()
+  int read = 0, files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_EQ(entry.path().extension(), ".npz") << "nothing half written: " << entry.path();
+    ++files;
+  }
+  for (int chunk = 0; chunk < files; ++chunk) {
+    char name[32];
+    std::snprintf(name, sizeof name, "chunk_%06d.npz", chunk);
+    const NpzFile file = ReadNpz((fs::path(folder) / name).string());
+    for (const double tick : file["tick_robot_tick"].AsDoubles({kAnySize})) {
+      EXPECT_EQ(tick, read++);
+    }
+  }
+  EXPECT_LE(kTicks - read, 501) << "more than a second is lost";
+  EXPECT_LT(read, kTicks) << "the rest was to be lost";
 }
 
 TEST(DeployLog, RefusesAFolderThatHoldsSomething) {

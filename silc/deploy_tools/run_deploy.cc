@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <optional>
 
 #include "silc/base/error.h"
@@ -116,11 +115,7 @@ DeploySummary RunDeploy(const RobotModel& robot,
   if (options.observe) {
     work.observe = [&](const PolicyRequest& request, StiffnessNote* note) {
       const DeployMoment& moment = observer.Observe(request);
-      note->sequence = moment.sequence;
-      note->judged = moment.judged;
-      note->sigma = moment.sigma;
-      note->rho = std::isfinite(moment.rho) ? moment.rho : 0;
-      note->observe_s = moment.observe_s;
+      *note = NoteOf(moment);
       ++summary.moments;
       if (moment.judged) summary.worst_sigma = std::max(summary.worst_sigma, moment.sigma);
       summary.slowest_observation = std::max(summary.slowest_observation, moment.observe_s);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 #include <regex>
 #include <sstream>
 
@@ -66,6 +67,28 @@ TEST(SafetyConfig, TheTableInTheDocsIsTheRobots) {
     EXPECT_EQ(std::stoi(match[2]), rule.ticks) << begin;
     EXPECT_EQ(row.find("| warns") != std::string::npos, rule.reaction != Reaction::kStop) << begin;
   }
+}
+
+TEST(SafetyConfig, RefusesAPolicyThatDoesNotFit) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+  const auto message = [&](const ObservationLayout& layout) -> std::string {
+    const Policy changed(std::make_shared<const Graph>(policy.graph()), layout, policy.robot());
+    try {
+      MakeCommanderConfig(robot, changed, ServoFor(robot, changed, ""));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(policy.layout()), "");
+  ObservationLayout layout = policy.layout();
+  ASSERT_FALSE(layout.default_pose.empty());
+  layout.default_pose[3] = -1;  // a knee does not bend that way
+  EXPECT_NE(message(layout).find("beyond its range"), std::string::npos) << message(layout);
+  layout = policy.layout();
+  layout.control_dt = 0.021;  // 10.5 ticks
+  EXPECT_NE(message(layout).find("no multiple"), std::string::npos) << message(layout);
 }
 
 TEST(SafetyConfig, RefusesATableThatIsNotWhole) {

@@ -48,6 +48,16 @@ void PolicyWorker::Answer(const PolicyRequest& request, PolicyAnswer* answer) {
   }
 }
 
+StiffnessNote NoteOf(const DeployMoment& moment) {
+  StiffnessNote note;
+  note.sequence = moment.sequence;
+  note.judged = moment.judged;
+  note.sigma = moment.sigma;
+  note.rho = moment.rho;
+  note.observe_s = moment.observe_s;
+  return note;
+}
+
 namespace {
 
 ObserverOptions OnlineOptions(const Servo& servo, const UserBudget& budget) {

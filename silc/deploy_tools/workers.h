@@ -47,6 +47,10 @@ struct DeployMoment {
   double observe_s = 0;       // [s] it took
 };
 
+/// What the command thread is told of it. A spectral radius that is no number stays none: the fault
+/// `action_loop` counts it as above every limit.
+StiffnessNote NoteOf(const DeployMoment& moment);
+
 /// The observer thread's work: a twin of the policy sees what the policy sees, and (S2), (S3), (S6)
 /// are evaluated there. The robot has no sensors in its feet: contacts come from the torques of the
 /// legs, as if the robot stood still (FootForces()).

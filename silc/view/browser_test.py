@@ -535,6 +535,43 @@ def check_export_plays_offline(browser, test):
         page.context.close()
 
 
+def check_states_are_served(browser, test):
+    """`silc view --states` without --export: the recording plays, pauses, and goes back and forth."""
+    policy = "policies/g1_loco_silc_compliance.onnx"
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "states.npz")
+        with serving(test.silc, test.source, policy) as server:
+            page = open_page(browser, server.url)
+            simulate(page, 1.5)
+            with page.expect_download() as download:
+                page.click("#save")
+            download.value.save_as(path)
+            page.context.close()
+        keep_rows(path, 40)
+        with serving(test.silc, test.source, policy, "--states", path) as server:
+            page = open_page(browser, server.url)
+            until(lambda: frame(page)["time"] > 0.5, "it plays")
+            until(lambda: frame(page)["time"] < 0.3, "and begins again after its end")
+            assert page.is_hidden("#push-0") and page.is_visible("#scrub")
+            page.focus("#canvas")
+            page.keyboard.press(" ")
+            until(lambda: page.text_content("#play").startswith("play"), "paused")
+            stands = frame(page)["time"]
+            time.sleep(0.4)
+            assert frame(page)["time"] == stands, "it stands while it is paused"
+            page.evaluate("document.getElementById('scrub').value = -0.5;"
+                          "document.getElementById('scrub').dispatchEvent(new Event('input'))")
+            until(lambda: abs(frame(page)["time"] - 0.26) < 0.03, "half a second before the end")
+            page.click("#play")
+            until(lambda: frame(page)["time"] > 0.5, "it plays on")
+            # a log may be longer than the 30 s that a live page keeps
+            oldest = page.evaluate("""() => { const r = silcView.viewer.recorder, last = r.frames[r.frames.length - 1];
+                r.add(600, last.buffer); return r.oldest; }""")
+            assert oldest == 0, oldest
+            assert page.faults == [], page.faults
+            page.context.close()
+
+
 def check_run_changes_over(browser, test):
     """A training writes its policy anew: the page says so, and the robot has it."""
     with tempfile.TemporaryDirectory() as run:
@@ -613,8 +650,8 @@ def main():
     # the recorder first: there is little yet that `silc observe --states` would have to look at
     shared = [check_recorder, check_loads_and_shows, check_drag_agrees_with_shake, check_two_browsers,
               check_nonsense_from_a_page, check_origin, check_pictures, check_pushes, check_keyboard, check_changes]
-    alone = [check_reconnects, check_token, check_export_plays_offline, check_run_changes_over,
-             check_told_budget]
+    alone = [check_reconnects, check_token, check_export_plays_offline, check_states_are_served,
+             check_run_changes_over, check_told_budget]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         with serving(test.silc, test.source) as server:

@@ -43,15 +43,8 @@ std::string Bytes(const char* path) {
 
 }  // namespace
 
-std::string RecordingPage(const std::string& scene_json, const std::vector<std::string>& frames) {
-  // modules find each other by name, wherever the names point: here into the page itself
-  nlohmann::json imports;
-  for (const PageFile& file : PageFiles()) {
-    if (!file.path.ends_with(".js")) continue;
-    const std::string name(file.path.substr(file.path.rfind('/') + 1));
-    imports[name == "three.module.js" ? "three" : "view/" + name] =
-        "data:text/javascript;base64," + ToBase64(file.bytes);
-  }
+std::string ServedRecordingPage(const std::string& scene_json,
+                                const std::vector<std::string>& frames) {
   std::string recording = "{\"scene\": " + scene_json + ", \"frames\": [";
   for (std::size_t i = 0; i < frames.size(); ++i) {
     recording += (i == 0 ? "\"" : ",\"") + ToBase64(frames[i]) + "\"";
@@ -62,16 +55,29 @@ std::string RecordingPage(const std::string& scene_json, const std::vector<std::
     recording.replace(at, 2, "<\\/");
   }
   std::string page = Bytes("/page/index.html");
+  ReplaceOnce(
+      "<script type=\"module\">",
+      "<script>window.silcRecording = " + recording + ";</script>\n<script type=\"module\">",
+      &page);
+  return page;
+}
+
+std::string RecordingPage(const std::string& scene_json, const std::vector<std::string>& frames) {
+  // modules find each other by name, wherever the names point: here into the page itself
+  nlohmann::json imports;
+  for (const PageFile& file : PageFiles()) {
+    if (!file.path.ends_with(".js")) continue;
+    const std::string name(file.path.substr(file.path.rfind('/') + 1));
+    imports[name == "three.module.js" ? "three" : "view/" + name] =
+        "data:text/javascript;base64," + ToBase64(file.bytes);
+  }
+  std::string page = ServedRecordingPage(scene_json, frames);
   ReplaceOnce("<link rel=\"stylesheet\" href=\"/page/style.css\">",
               "<style>\n" + Bytes("/page/style.css") + "</style>",
               &page);
   ReplaceOnce(R"({"imports": {"three": "/page/three.module.js", "view/": "/page/"}})",
               nlohmann::json{{"imports", imports}}.dump(),
               &page);
-  ReplaceOnce(
-      "<script type=\"module\">",
-      "<script>window.silcRecording = " + recording + ";</script>\n<script type=\"module\">",
-      &page);
   return page;
 }
 

@@ -18,7 +18,11 @@ struct ExportOptions {
 /// and frames are inside. `progress` gets the share that is done.
 std::string ExportHtml(ExportOptions options, const std::function<void(double)>& progress = {});
 
-/// The page around frames that were recorded elsewhere.
+/// The page around frames that were recorded elsewhere, as one file.
 std::string RecordingPage(const std::string& scene_json, const std::vector<std::string>& frames);
+/// The same for a ViewServer, which has script and style beside it: its rules let no page bring
+/// modules of its own.
+std::string ServedRecordingPage(const std::string& scene_json,
+                                const std::vector<std::string>& frames);
 
 }  // namespace silc

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <stop_token>
+
+#include "silc/base/error.h"
 #include "silc/base/test_paths.h"
+#include "silc/view/client.h"
+#include "silc/view/viewer.h"
 
 namespace silc {
 namespace {
@@ -27,6 +32,37 @@ TEST(ExportHtml, ANameCannotEndTheScript) {
   EXPECT_EQ(page.find("</script><script>alert"), std::string::npos);
   // RFC 4648, section 10, of "abc" and of what needs filling up
   EXPECT_NE(page.find("\"frames\": [\"YWJj\",\"ZGU=\",\"Zg==\"]"), std::string::npos);
+}
+
+// The server's rules for scripts refuse modules inside a page, so that this one names the server's.
+TEST(ExportHtml, AServedPageHasItsScriptBesideIt) {
+  const std::string page = ServedRecordingPage(R"({"robot": "none"})", {"abc"});
+  EXPECT_NE(page.find("\"frames\": [\"YWJj\"]"), std::string::npos);
+  EXPECT_NE(page.find("\"/page/three.module.js\""), std::string::npos);
+  EXPECT_EQ(page.find("data:text/javascript"), std::string::npos);
+}
+
+// Told at once, not after minutes of observing; and what was served can be read until asked to
+// stop.
+TEST(ServeRecording, ServesUntilAskedToStop) {
+  ServerOptions options;
+  options.port = 0;
+  std::stop_source stop;
+  std::string address, body;
+  int port = 0;
+  ServeRecording(options, "a page", stop.get_token(), [&](const std::string& at) {
+    address = at;
+    port = std::stoi(at.substr(at.rfind(':') + 1));
+    body = HttpGet(port, "/").body;
+    options.port = port;
+    EXPECT_THROW(CheckServerOptions(options), ConfigError) << "the port is taken";
+    stop.request_stop();
+  });
+  EXPECT_TRUE(address.starts_with("http://127.0.0.1:")) << address;
+  EXPECT_EQ(body, "a page");
+  EXPECT_NO_THROW(CheckServerOptions(options)) << "and free again";
+  options.host = "0.0.0.0";
+  EXPECT_THROW(CheckServerOptions(options), ConfigError) << "no token";
 }
 
 }  // namespace

@@ -110,15 +110,17 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
   return replay;
 }
 
-std::string ExportStatesHtml(const SimulationOptions& options,
-                             const std::string& states,
-                             const std::function<void(double)>& progress) {
+std::string StatesPage(const SimulationOptions& options,
+                       const std::string& states,
+                       bool served,
+                       const std::function<void(double)>& progress) {
   const ReplayedStates replay = ReplayForView(options, states, progress);
   std::vector<std::string> frames;
   for (std::size_t i = 0; i < replay.frames.size(); i += 2) {
     frames.push_back(EncodeState(replay.frames[i]));
   }
-  return RecordingPage(replay.scene_json, frames);
+  return served ? ServedRecordingPage(replay.scene_json, frames)
+                : RecordingPage(replay.scene_json, frames);
 }
 
 }  // namespace silc

@@ -26,9 +26,11 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
                              const std::string& states,
                              const std::function<void(double)>& progress = {});
 
-/// The same as one HTML file that plays without a server; 25 pictures a second.
-std::string ExportStatesHtml(const SimulationOptions& options,
-                             const std::string& states,
-                             const std::function<void(double)>& progress = {});
+/// The same as an HTML page that plays it, 25 pictures a second. `served`: for a ViewServer;
+/// otherwise one file that needs nothing beside it.
+std::string StatesPage(const SimulationOptions& options,
+                       const std::string& states,
+                       bool served,
+                       const std::function<void(double)>& progress = {});
 
 }  // namespace silc

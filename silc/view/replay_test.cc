@@ -99,8 +99,9 @@ TEST(Replay, ShowsALogOnTheFloorWithTheStiffnessThatObserveFinds) {
     EXPECT_NEAR(view.points[0].p_W.z(), base, 0.3);
   }
   EXPECT_GT(judged, 5);
-  const std::string page = ExportStatesHtml(OnePolicy(), log);
+  const std::string page = StatesPage(OnePolicy(), log, false);
   EXPECT_NE(page.find("window.silcRecording"), std::string::npos);
+  EXPECT_EQ(page.find("\"/page/"), std::string::npos) << "one file";
 }
 
 // --budget of a log: told, shown, and what the log is judged by.

@@ -43,6 +43,7 @@ using nlohmann::json;
 constexpr std::size_t kMaxTexts = 32;  // sentences waiting for one page
 constexpr std::size_t kMaxHeaderBytes = 16384;
 constexpr auto kHttpTimeout = std::chrono::seconds(15);
+constexpr std::size_t kSlowestBytesPerSecond = 500000;  // of a large answer; slower is cut off
 
 double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -326,9 +327,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     }
     const bool known =
         hub_->options.token.empty() || SameToken(QueryValue(target, "token"), hub_->options.token);
+    const bool live = hub_->source.recording_page.empty();
     if (websocket::is_upgrade(request)) {
       const std::string origin(View(request[http::field::origin]));
-      if (path != "/ws" || !known || !OriginAllowed(origin, host)) {
+      if (!live || path != "/ws" || !known || !OriginAllowed(origin, host)) {
         {
           const std::scoped_lock lock(hub_->mutex);
           ++hub_->stats.refused;
@@ -350,9 +352,11 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       Send(http::status::forbidden,
            "text/plain",
            "the address needs its token: silc view prints it\n");
-    } else if (path == "/scene.json") {
+    } else if (!live && path == "/") {
+      Send(http::status::ok, "text/html; charset=utf-8", hub_->source.recording_page);
+    } else if (live && path == "/scene.json") {
       Send(http::status::ok, "application/json", hub_->source.scene_json);
-    } else if (path == "/recording.npz") {
+    } else if (live && path == "/recording.npz") {
       SendRecording(QueryValue(target, "robot"));
     } else if (const PageFile* file = FindPageFile(path == "/" ? "/page/index.html" : path)) {
       Send(http::status::ok, file->type, std::string(file->bytes));
@@ -394,7 +398,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const std::size_t size = body.size();
     if (!head) response_.body() = std::move(body);
     response_.content_length(size);
-    stream_.expires_after(kHttpTimeout);
+    // a recording of ten minutes has 30 MB
+    stream_.expires_after(kHttpTimeout + std::chrono::seconds(size / kSlowestBytesPerSecond));
     http::async_write(
         stream_, response_, [self = shared_from_this(), keep](Error error, std::size_t) {
           if (!error && keep) {

@@ -23,6 +23,9 @@ struct ServerSource {
   InputLimits limits;
   std::function<void(const Input&)> apply;
   std::function<std::string(int robot)> recording;  // the bytes of an .npz
+  /// What "/" is, instead of the live page; "" for that. With it there is no socket and nothing to
+  /// push, and the lines above are not used.
+  std::string recording_page;
 };
 
 struct ServerStats {

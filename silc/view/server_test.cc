@@ -101,6 +101,32 @@ TEST_F(ViewServerTest, ServesThePageAndNothingElse) {
   EXPECT_EQ(HttpGet(port, "/", "robots.example").status, 403) << "a name pointed here";
 }
 
+// A recording needs no simulation: its page, the script beside it, and no socket.
+TEST_F(ViewServerTest, ServesARecordingWithoutASocket) {
+  ServerSource source;
+  source.recording_page = "<!doctype html>a recording";
+  ServerOptions options;
+  options.port = 0;
+  const ViewServer server(options, source);
+  const int port = server.port();
+  const HttpAnswer page = HttpGet(port, "/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.body, source.recording_page);
+  EXPECT_TRUE(page.type.starts_with("text/html")) << page.type;
+  EXPECT_EQ(HttpGet(port, "/page/main.js").status, 200);
+  // what belongs to a simulation is not there
+  EXPECT_EQ(HttpGet(port, "/scene.json").status, 404);
+  EXPECT_EQ(HttpGet(port, "/recording.npz?robot=0").status, 404);
+  EXPECT_ANY_THROW(PageClient{port});
+  // the rules of the live server
+  EXPECT_EQ(HttpGet(port, "/", "robots.example").status, 403) << "a name pointed here";
+  EXPECT_EQ(HttpGet(port, "/", "", "POST").status, 405);
+  options.token = "s3cret";
+  const ViewServer secret(options, source);
+  EXPECT_EQ(HttpGet(secret.port(), "/").status, 403);
+  EXPECT_EQ(HttpGet(secret.port(), "/?token=s3cret").body, source.recording_page);
+}
+
 // Everything that a page names has to be in the program: nothing is fetched from elsewhere.
 TEST_F(ViewServerTest, ThePageNeedsNothingFromOutside) {
   for (const PageFile& file : PageFiles()) {

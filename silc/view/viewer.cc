@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -81,6 +83,26 @@ void RunViewer(const ViewerOptions& options,
       stop,
       [&](std::shared_ptr<const std::string> frame) { server.Publish(std::move(frame)); },
       [&](const std::string& text) { server.Notice(text); });
+}
+
+void CheckServerOptions(const ServerOptions& options) {
+  ServerSource source;
+  source.recording_page = "not yet\n";  // no page gets a socket from it
+  const ViewServer server(options, std::move(source));
+}
+
+void ServeRecording(const ServerOptions& options,
+                    std::string page,
+                    const std::stop_token& stop,
+                    const std::function<void(const std::string& address)>& on_ready) {
+  ServerSource source;
+  source.recording_page = std::move(page);
+  const ViewServer server(options, std::move(source));
+  on_ready(server.address());
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any never;
+  never.wait(lock, stop, [] { return false; });
 }
 
 }  // namespace silc

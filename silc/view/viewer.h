@@ -23,6 +23,16 @@ void RunViewer(const ViewerOptions& options,
                const std::stop_token& stop,
                const std::function<void(const std::string& address)>& on_ready);
 
+/// Whether a server could be had with these options: throws ConfigError as ViewServer does. For
+/// before work that takes minutes.
+void CheckServerOptions(const ServerOptions& options);
+
+/// Serves a page that holds its recording (StatesPage()) until asked to stop.
+void ServeRecording(const ServerOptions& options,
+                    std::string page,
+                    const std::stop_token& stop,
+                    const std::function<void(const std::string& address)>& on_ready);
+
 /// The shipped policies of a robot that can be switched to, sorted: policies/<robot>_*.onnx.
 std::vector<std::string> ShippedPolicies(const std::string& robot);
 

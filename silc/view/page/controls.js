@@ -68,7 +68,7 @@ export class Controls {
     byId('pull').addEventListener('click', () => this.togglePull());
     byId('hand').addEventListener('click', () => view.send(input.hand(this.hand !== 'yours')));
     byId('scrub').addEventListener('input', () => { view.recorder.playing = null; view.recorder.scrub(+byId('scrub').value); });
-    byId('play').addEventListener('click', () => view.recorder.play(performance.now()));
+    byId('play').addEventListener('click', () => view.recorder.toggle(performance.now()));
     byId('live').addEventListener('click', () => this.goLive());
     byId('save').addEventListener('click', () => this.save());
     byId('link').addEventListener('click', () => this.copyLink());
@@ -202,7 +202,7 @@ export class Controls {
     const actions = {
       w: () => nudge(0, 0.1, 1), s: () => nudge(0, -0.1, 1), a: () => nudge(1, 0.1, 0.6), d: () => nudge(1, -0.1, 0.6),
       q: () => nudge(2, 0.1, 1), e: () => nudge(2, -0.1, 1), t: () => byId('walk').click(), x: () => byId('stand').click(),
-      ' ': () => byId('pause').click(), r: () => byId('reset').click(), l: () => this.goLive(), h: () => byId('hand').click(),
+      ' ': () => byId(this.view.recorder.loops ? 'play' : 'pause').click(), r: () => byId('reset').click(), l: () => this.goLive(), h: () => byId('hand').click(),
       f: () => this.togglePull(),
       '1': () => this.view.send(input.push(0)), '2': () => this.view.send(input.push(1)), '3': () => this.view.send(input.push(2)),
     };
@@ -210,6 +210,13 @@ export class Controls {
     if (action) action();
     else if (!this.view.orbit.key(event.key, event.shiftKey)) return;
     event.preventDefault();
+  }
+
+  // The slider of a recording spans all of it.
+  showLength(recorder) {
+    this.length = recorder.newest - recorder.oldest;
+    byId('h-record').textContent = 'The recording';
+    byId('scrub').min = -this.length;
   }
 
   words(words) {
@@ -235,7 +242,9 @@ export class Controls {
     byId('same-push').checked = frame.samePush;
     const back = recorder.live ? 0 : frame.time - recorder.newest;
     if (document.activeElement !== byId('scrub') || recorder.playing || recorder.live) byId('scrub').value = back;
-    byId('scrub-out').textContent = recorder.live ? 'live' : back < -30.5 || back > 0.01 ? 'from a link' : back.toFixed(1) + ' s';
+    byId('scrub-out').textContent = recorder.loops ? `${(this.length + back).toFixed(1)} of ${this.length.toFixed(1)} s`
+      : recorder.live ? 'live' : back < -30.5 || back > 0.01 ? 'from a link' : back.toFixed(1) + ' s';
+    byId('play').firstChild.textContent = recorder.playing ? 'pause ' : 'play ';
     frame.robots.forEach((robot, i) => this.cards[i] && this.showRobot(this.cards[i], robot));
   }
 

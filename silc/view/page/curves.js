@@ -50,6 +50,7 @@ export class Curves {
     this.rows = [];    // {time, robots: [{sigma, worst, radius}]}
     this.pushes = [];  // per robot: {points: [[cm, N]], line: [cm, N] or null}
     this.drawn = 0;
+    this.kept = KEPT;  // [s] a recording keeps all of its rows
   }
 
   add(frame) {
@@ -57,7 +58,7 @@ export class Curves {
     if (last && frame.time < last.time) this.rows = [];  // a new server's clock
     if (last && frame.time === last.time) return;        // paused
     this.rows.push({ time: frame.time, robots: frame.robots.map((r) => r.reading) });
-    while (this.rows[0].time < frame.time - KEPT) this.rows.shift();
+    while (this.rows[0].time < frame.time - this.kept) this.rows.shift();
     frame.robots.forEach((robot, i) => this.addPush(i, robot));
   }
 

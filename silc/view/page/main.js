@@ -13,7 +13,7 @@ import { Controls } from 'view/controls.js';
 import { Recorder, fromText } from 'view/recorder.js';
 
 const byId = (id) => document.getElementById(id);
-const recording = window.silcRecording || null;  // an exported page: {scene, frames: [text]}; no server
+const recording = window.silcRecording || null;  // a page with a recording inside: {scene, frames: [text]}; no socket
 
 class Viewer {
   constructor() {
@@ -53,11 +53,12 @@ class Viewer {
     });
   }
 
-  // An exported page: the frames are here, and play over and over.
+  // A recording: the frames are here, and play over and over.
   async playRecording({ scene, frames }) {
     document.body.classList.add('recorded');
     byId('connection').textContent = 'a recording';
     this.build(scene);
+    this.recorder.kept = this.curves.kept = Infinity;
     for (const text of frames) {
       const buffer = fromText(text), frame = decodeState(buffer);
       this.newest = { buffer, frame, acknowledged: true };
@@ -65,6 +66,7 @@ class Viewer {
       this.curves.add(frame);
     }
     this.recorder.loops = true;
+    this.controls.showLength(this.recorder);
     this.recorder.play(performance.now());
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last 30 s of frames: back and forth, and an address that holds one frame whole.
+// The last 30 s of frames, or a whole recording: back and forth, and an address that holds one frame whole.
 import { decodeState } from 'view/protocol.js';
 
 const KEPT = 30;  // [s]
@@ -20,6 +20,8 @@ export class Recorder {
     this.frames = [];    // {time, buffer}, oldest first
     this.shown = null;   // a frame of the past, decoded; null: live
     this.playing = null; // {from: time, at: now}
+    this.kept = KEPT;    // [s] a recording keeps all of its frames
+    this.loops = false;  // a recording begins again after its end
   }
 
   add(time, buffer) {
@@ -27,9 +29,10 @@ export class Recorder {
     if (last && time < last.time) this.frames = [];
     if (last && time === last.time) { last.buffer = buffer; return; }
     this.frames.push({ time, buffer });
-    while (this.frames[0].time < time - KEPT) this.frames.shift();
+    while (this.frames[0].time < time - this.kept) this.frames.shift();
   }
 
+  get oldest() { return this.frames.length ? this.frames[0].time : 0; }
   get newest() { return this.frames.length ? this.frames[this.frames.length - 1].time : 0; }
   get live() { return this.shown === null; }
 
@@ -53,10 +56,14 @@ export class Recorder {
     this.playing = { from: this.shown.time, at: now };
   }
 
+  toggle(now) {
+    if (this.playing) this.playing = null; else this.play(now);
+  }
+
   tick(now) {
     if (!this.playing) return;
     const time = this.playing.from + (now - this.playing.at) / 1000;
-    if (time >= this.newest && this.loops) { this.showTime(this.frames[0].time); this.play(now); } else if (time >= this.newest) this.goLive();
+    if (time >= this.newest && this.loops) { this.showTime(this.oldest); this.play(now); } else if (time >= this.newest) this.goLive();
     else this.showTime(time);
   }
 
