@@ -45,7 +45,6 @@ Tensor MeanOf(const Tensor& value, const Tensor& ok) {
 namespace {
 
 Tensor IdentityLike(const Tensor& like) { return at::eye(like.size(-1), like.options()); }
-// (B) against (B, r, c)
 Tensor Transposed(const Tensor& A) { return A.transpose(1, 2); }
 
 // Cholesky factors; samples that have none get the identity and are marked
