@@ -48,10 +48,10 @@ class PhysicsBatch {
   /// n physics steps with targets, gains and pushes held. A delay must not exceed n.
   virtual void Advance(int substeps) = 0;
 
-  /// Fills the fields kCom … kDoubleStanceJacobian that are wanted from the present state. The
+  /// Fills the fields kCom … kStanceJacobian that are wanted from the present state. The
   /// others hold what they held, or more than was asked for.
   virtual void UpdateKinematics(KinematicsLevel wanted) = 0;
-  void UpdateKinematics() { UpdateKinematics(KinematicsLevel::kAll); }
+  void UpdateKinematics() { UpdateKinematics(KinematicsLevel::kStance); }
 
   virtual std::string name() const = 0;
 

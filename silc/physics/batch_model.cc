@@ -164,7 +164,6 @@ void BatchModelCompiler::MakeOutputs() {
     if (step.link[body.link].root != 0) {
       Refuse("foot '" + name + "'", "is not part of the first tree, which is the robot");
     }
-    StoreVector(Position(body), step.foot_point[step.num_feet]);
     step.foot_link[step.num_feet++] = body.link;
   }
   const auto add_site = [&](const std::string& name,

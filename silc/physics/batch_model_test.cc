@@ -134,13 +134,13 @@ TEST(BatchModel, NumbersLinksDepthFirst) {
 TEST(ToFloat, RoundsNumbersAndKeepsCounts) {
   StepModel<double> step = {};
   step.num_links = 3;
-  step.foot_point[kMaxFeet - 1][2] = 0.1;
+  step.frame[kMaxFrames - 1].p_LS[2] = 0.1;
   step.link[kMaxLinks - 1].joint = JointKind::kSlide;
   step.link[kMaxLinks - 1].limit.margin = 1.0 / 3;
   step.contact[kMaxContacts - 1].row.power = 5;
   const StepModel<float> single = ToFloat(step);
   EXPECT_EQ(single.num_links, 3);
-  EXPECT_EQ(single.foot_point[kMaxFeet - 1][2], 0.1f);
+  EXPECT_EQ(single.frame[kMaxFrames - 1].p_LS[2], 0.1f);
   EXPECT_EQ(single.link[kMaxLinks - 1].joint, JointKind::kSlide);
   EXPECT_EQ(single.link[kMaxLinks - 1].limit.margin, 1.0f / 3);
   EXPECT_EQ(single.contact[kMaxContacts - 1].row.power, 5);

@@ -177,8 +177,6 @@ TEST_F(BatchTest, CpuAndMujocoAgree) {
                 {Field::kComJacobian, 1, 2e-5},
                 {Field::kFrameJacobian, 1, 2e-5},
                 {Field::kStanceJacobian, 1, 2e-5},
-                {Field::kClosingJacobian, 1, 2e-5},
-                {Field::kDoubleStanceJacobian, 1, 5e-5},
                 {Field::kWrenchSteps, 1, 1e-9},
                 {Field::kPreviousTarget, 1, 1e-9},
                 {Field::kFault, 1, 1e-9}};

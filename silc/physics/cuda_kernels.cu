@@ -144,14 +144,6 @@ __global__ void __launch_bounds__(kOutputMembers* kOutputRobots, 2)
   }
   __syncthreads();
   cuda_team::Jacobians<float>(model, chains, 0, 1, out, {member, kOutputMembers}, work);
-  if (wanted != KinematicsLevel::kAll || model.num_feet < 2) return;
-  __syncthreads();
-  if (member == 0) {
-    cuda_team::ClosingRows<float>(model, column(Field::kClosingJacobian), work);
-  }
-  __syncthreads();
-  cuda_team::ProjectRows<float>(
-      model, out.stance, column(Field::kDoubleStanceJacobian), member, kOutputMembers, work);
 }
 
 using Advance = void (*)(KernelArgs, TeamPlan, ModelParameter);

@@ -33,26 +33,21 @@ enum class Field : int {
   kFootForce,  // 3 per foot          of the ground on the robot, in W           [N]
   kImu,        // 6 per imu           gyro [rad/s], accelerometer [m/s²], site frame
   // kinematics of the present state, on request
-  kCom,              // 6                   centre of mass in W and its velocity       [m, m/s]
-  kPose,             // 12 per frame        position of a site in W and its rotation, row-major
-  kVelocity,         // 6 per frame         linear and angular velocity of it, in W
-  kComJacobian,      // 3 nv                ∂(com velocity)/∂qvel, row-major
-  kFrameJacobian,    // 6 nv per frame      linear rows, then angular rows
-  kStanceJacobian,   // 3 nv per foot and   (S5) with that foot at rest: com first, then the frames,
-                     //   point             linear rows; columns of the free joint are zero
-  kClosingJacobian,  // 6 nv, two feet     (S5) J_c: motion of foot 1 with foot 0 at rest, linear
-                     //   or more          rows at the body's origin, then angular
-  kDoubleStanceJacobian,  // 3 nv per point  (S5) with feet 0 and 1 at rest: kStanceJacobian of
-                          //                 foot 0 times I − J_c⁺ J_c
+  kCom,             // 6                   centre of mass in W and its velocity       [m, m/s]
+  kPose,            // 12 per frame        position of a site in W and its rotation, row-major
+  kVelocity,        // 6 per frame         linear and angular velocity of it, in W
+  kComJacobian,     // 3 nv                ∂(com velocity)/∂qvel, row-major
+  kFrameJacobian,   // 6 nv per frame      linear rows, then angular rows
+  kStanceJacobian,  // 3 nv per foot and   J of (S5) with that foot at rest: com first, then the
+                    //   point             frames, linear rows; columns of the free joint are zero
   kCount
 };
 inline constexpr int kNumFields = static_cast<int>(Field::kCount);
 
-/// How much of the kinematics is asked for. Each includes the ones before it.
+/// How much of the kinematics is asked for. The second includes the first.
 enum class KinematicsLevel : int {
   kFrames,  // kCom, kPose, kVelocity, kComJacobian, kFrameJacobian
   kStance,  // kStanceJacobian
-  kAll,     // kClosingJacobian, kDoubleStanceJacobian
 };
 
 /// Numbers per robot.
@@ -100,10 +95,6 @@ int FieldWidth(const StepModel<T>& m, Field field) {
       return 6 * m.nv * m.num_frames;
     case Field::kStanceJacobian:
       return 3 * m.nv * m.num_feet * (1 + m.num_frames);
-    case Field::kClosingJacobian:
-      return m.num_feet < 2 ? 0 : 6 * m.nv;
-    case Field::kDoubleStanceJacobian:
-      return m.num_feet < 2 ? 0 : 3 * m.nv * (1 + m.num_frames);
     case Field::kCount:
       break;
   }

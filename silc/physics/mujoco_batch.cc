@@ -3,9 +3,7 @@
 #include <cmath>
 
 #include <Eigen/Core>
-#include <Eigen/Geometry>
 #include <Eigen/LU>
-#include <Eigen/SVD>
 
 #include "silc/base/check.h"
 #include "silc/physics/batch.h"
@@ -14,7 +12,6 @@ namespace silc {
 namespace {
 
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using RowMatrixf = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 struct Worker {
   mjModel* m;
@@ -277,16 +274,12 @@ struct MujocoBatch::Impl {
       std::copy_n(angular.data(), 3 * nv, J + 3 * nv);
       points.push_back(linear);
     }
-    // (S5) J_xj − J_xb J_fb⁻¹ J_fj; without a free base the foot cannot be at rest and J stays as
-    // it is
+    // J_xj − J_xb J_fb⁻¹ J_fj, the reference of kStanceJacobian; without a free base the foot
+    // cannot be at rest and J stays as it is
     const bool floating = s.link[0].joint == JointKind::kFree;
-    std::vector<RowMatrix> feet_J;
-    for (const int body : feet) {
-      feet_J.emplace_back(6, nv);
-      mj_jacBody(m, d, feet_J.back().data(), feet_J.back().data() + 3 * nv, body);
-    }
+    RowMatrix foot(6, nv);
     for (std::size_t f = 0; f < feet.size(); ++f) {
-      const RowMatrix& foot = feet_J[f];
+      mj_jacBody(m, d, foot.data(), foot.data() + 3 * nv, feet[f]);
       for (std::size_t i = 0; i < points.size(); ++i) {
         RowMatrix J = points[i];
         if (floating) {
@@ -296,38 +289,6 @@ struct MujocoBatch::Impl {
         std::copy_n(
             J.data(), 3 * nv, At(env, Field::kStanceJacobian) + 3 * nv * (f * points.size() + i));
       }
-    }
-    if (feet.size() >= 2) DoubleSupport(env, points, feet_J, m, d);
-  }
-
-  /// (S5) J_c: foot 1's motion less what it is carried along with foot 0; J (I − J_c⁺ J_c) of every
-  /// point. Singular values below 1e-4 of the largest count as zero.
-  void DoubleSupport(int env,
-                     const std::vector<RowMatrix>& points,
-                     const std::vector<RowMatrix>& feet_J,
-                     const mjModel* m,
-                     const mjData* d) {
-    const int nv = static_cast<int>(m->nv);
-    const Eigen::Vector3d arm = Eigen::Map<const Eigen::Vector3d>(d->xpos + 3 * feet[1]) -
-                                Eigen::Map<const Eigen::Vector3d>(d->xpos + 3 * feet[0]);
-    RowMatrix closing = feet_J[1] - feet_J[0];
-    for (int j = 0; j < nv; ++j) {
-      closing.block<3, 1>(0, j) -= feet_J[0].block<3, 1>(3, j).cross(arm);
-    }
-    // the base carries both feet: these columns are zero but for rounding
-    if (m->jnt_type[0] == mjJNT_FREE) closing.leftCols(6).setZero();
-    std::copy_n(closing.data(), 6 * nv, At(env, Field::kClosingJacobian));
-    // scaled rows: the rank must not depend on the unit of length
-    for (int k = 0; k < 6; ++k) closing.row(k).normalize();  // leaves a row of zeros as it is
-    Eigen::JacobiSVD<Eigen::MatrixXd> svd(closing, Eigen::ComputeThinV);
-    svd.setThreshold(1e-4);
-    const Eigen::MatrixXd V = svd.matrixV().leftCols(svd.rank());
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      RowMatrix J = Eigen::Map<const RowMatrixf>(
-                        At(env, Field::kStanceJacobian) + 3 * nv * static_cast<long>(i), 3, nv)
-                        .cast<double>();
-      J -= J * V * V.transpose();
-      std::copy_n(J.data(), 3 * nv, At(env, Field::kDoubleStanceJacobian) + 3 * nv * i);
     }
   }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "silc/physics/double_support.h"
 #include "silc/physics/robot_data.h"
+#include "silc/physics/step.h"
 
 /// Centre of mass, poses, velocities and Jacobians of the present state (fields kCom …
-/// kDoubleStanceJacobian), by one thread or by several.
+/// kStanceJacobian), by one thread or by several.
 ///
 /// The work is cut into phases. Inside a phase the members of a crew do not read what another
 /// writes; between two phases they meet. One thread (ComputeOutputs()) runs the phases one after
@@ -33,16 +33,10 @@ struct OutputLink {
 template <class Real, int kLinks = kMaxLinks>
 struct OutputWorkspace {
   using Team = Solo;  // all members see all links
-  /// Columns of the closing constraint, in the place of accelerations that nobody asks for here.
-  struct Columns {
-    LinkFrame<Real>* frame;
-    SILC_HD Spatial<Real>& operator[](int b) const { return frame[b].bias; }
-  };
   OutputLink<Real> link[kLinks];
   LinkFrame<Real> frame[kLinks];
   Vec3<Real> point[1 + kMaxFrames];  // from O: centre of mass, frames
   Real inv_mass;                     // of the first tree [1/kg]
-  SILC_HD Columns closing() { return {frame}; }
 };
 
 /// Links on the way from a frame or a foot to the root, one bit each.
@@ -192,8 +186,8 @@ struct JacobianColumns {
   bool wants_stance;
 };
 
-/// (S5) With a foot at rest the base moves against the foot's chain, V_base = −Σ S q̇ over that
-/// chain: the linear rows of column `dof` for a point.
+/// J of (S5) for FillSample() (silc/task/task_step.h): with a foot at rest the base moves against
+/// the foot's chain, V_base = −Σ S q̇ over that chain. The linear rows of column `dof` for a point.
 /// @param free_J  the column with the base at rest, of a joint that is not free
 template <class Real, class Work, class T>
 SILC_HD void StanceColumns(const StepModel<T>& model,
@@ -216,7 +210,7 @@ SILC_HD void StanceColumns(const StepModel<T>& model,
   }
 }
 
-/// Last phase but for double support: the columns of link b for a point, 0 the centre of mass, i
+/// Last phase: the columns of link b for a point, 0 the centre of mass, i
 /// frame i − 1.
 template <class Real, class Work, class T>
 SILC_HD void JacobianColumn(const StepModel<T>& model,
@@ -308,9 +302,6 @@ SILC_HD_NOINLINE void ComputeOutputs(const StepModel<T>& model,
                                      column(Field::kStanceJacobian),
                                      wanted != KinematicsLevel::kFrames};
   Jacobians<Real>(model, ChainsOf(model), 0, 1 + model.num_frames, out, kWhole, work);
-  if (wanted != KinematicsLevel::kAll || model.num_feet < 2) return;
-  ClosingRows<Real>(model, column(Field::kClosingJacobian), work);
-  ProjectRows<Real>(model, out.stance, column(Field::kDoubleStanceJacobian), 0, 1, work);
 }
 
 }  // namespace silc::SILC_KERNEL

@@ -164,7 +164,6 @@ template <class T>
 struct StepModel {
   int num_links, num_contacts, num_actuators, num_feet, num_imus, num_frames, num_pushes;
   int foot_link[kMaxFeet];
-  T foot_point[kMaxFeet][3];  // the foot body's origin in its link [m]
   int nq, nv;
   int has_friction;  // any joint with friction loss
   int has_limits;

@@ -51,7 +51,7 @@ struct ContactKinematics {
 };
 
 /// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/task_step.h, out of the
-/// physics' stance and closing Jacobians (silc/physics/fields.h).
+/// physics' stance and frame Jacobians (silc/physics/fields.h).
 ///
 /// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. With the
 /// budget's
