@@ -62,6 +62,39 @@ class CliTrain : public ::testing::Test {
   fs::path folder_;
 };
 
+// The robots that come with silc besides the G1: what is trained on one is observed, simulated and
+// pushed on it.
+TEST_F(CliTrain, OtherRobotsAreTrainedObservedAndPushed) {
+  for (const std::string robot : {"t1", "berkeley"}) {
+    const std::string run = Path(robot), policy = run + "/policy.onnx";
+    const Outcome trained = Silc("train " + robot + "-stand --preset quick --envs 16 --out " + run +
+                                 kSettings + " learn.iterations=2");
+    ASSERT_EQ(trained.code, 0) << trained.text;
+    const std::string on_it = " --robot " + robot;
+    const Outcome observed = Silc("observe " + policy + on_it);
+    EXPECT_EQ(observed.code, 0) << observed.text;
+    EXPECT_NE(observed.text.find("policy.onnx on " + robot), std::string::npos) << observed.text;
+    const Outcome pushed =
+        Silc("eval com-impulse --episodes 1 --threads 1 --policy " + policy + on_it);
+    EXPECT_EQ(pushed.code, 0) << pushed.text;
+    EXPECT_NE(pushed.text.find("survive"), std::string::npos) << pushed.text;
+    const Outcome simulated = Silc("sim --seconds 0.1" + on_it);
+    EXPECT_EQ(simulated.code, 0) << simulated.text;
+  }
+}
+
+// Under a limit on memory: a sentence and 1, not an abort.
+TEST_F(CliTrain, MemoryThatRunsOutIsTold) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow is beyond any
+  const Outcome outcome =
+      Silc("train g1-stand --preset quick --envs 1048576 --threads 1 --iterations 1 --out " +
+               Path("large"),
+           "ulimit -v 6000000; ");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("silc: the memory is not enough"), std::string::npos) << outcome.text;
+#endif
+}
+
 // A budget of one's own goes with the policy: its file may change or be gone.
 TEST_F(CliTrain, AnOwnBudgetGoesFromTrainingThroughExportToObservation) {
   const std::string file = Path("mine.yaml"), policy = Path("out.onnx");

@@ -123,8 +123,10 @@ Fields FieldsOf(LearnConfig* c) {
   f.Count("groups", &c->groups, 0, 1 << 20);
   f.Count("threads", &c->threads, 0, 1024);
   f.Choice("device", &c->device, {"cpu", "cuda"});
+  f.Count("average", &c->average, 0, kMany);
   f.Count("checkpoint_every", &c->checkpoint_every, 1, kMany);
   f.Count("keep_checkpoints", &c->keep_checkpoints, 2, 100000);
+  f.Flag("init_curricula", &c->init_curricula);
   f.Flag("checkpoint_env", &c->checkpoint_env);
   f.Flag("graphs", &c->graphs);
   f.Choice("precision", &c->precision, {"auto", "float32", "float16"});

@@ -13,7 +13,7 @@ namespace silc {
 
 /// What is penalised besides the task, and how hard.
 struct PenaltyConfig {
-  std::string method = "baseline";
+  std::string method = Name(Method::kBaseline);
   double lambda = 0.5;              // [1] weight; the paper's
   std::string schedule = "fixed";   // fixed, ramp, multiplier
   int start = 0;                    // iterations before the penalty sets in; none is computed
@@ -81,8 +81,10 @@ struct LearnConfig {
   // of matrix products: float32 (TF32 on cuda), float16 (cuda; sums and weights stay float32),
   // auto: float16 where it can be done
   std::string precision = "auto";
+  int average = 0;             // iterations the policy is averaged over; 0: it is the last state
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;
+  bool init_curricula = true;  // a warm start goes on as hard as its start ended
   bool checkpoint_env = true;  // all robots' state too: a resumed run goes on as if never stopped
   PenaltyConfig penalty;
 

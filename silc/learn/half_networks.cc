@@ -16,8 +16,6 @@ namespace {
 HalfBits* Bits(const Tensor& t) { return reinterpret_cast<HalfBits*>(t.data_ptr<at::Half>()); }
 CUstream_st* Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
-std::int64_t InEights(std::int64_t n) { return (n + 7) / 8 * 8; }
-
 // A stack of row-major float16 matrices.
 struct Operand {
   const HalfBits* data = nullptr;

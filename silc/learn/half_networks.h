@@ -10,6 +10,9 @@
 /// TF32, whose numbers have the same ten bits, and twice as fast.
 namespace silc {
 
+/// n rounded up to a multiple of eight, which is what widths must be for these networks.
+constexpr std::int64_t InEights(std::int64_t n) { return (n + 7) / 8 * 8; }
+
 /// Hidden layers of a batch and their gradients; one serves networks that take turns.
 struct HalfWorkspace {
   std::vector<Tensor> h, d;     // per hidden layer, float16, flat

@@ -63,13 +63,16 @@ std::vector<LoopPoint> MakeLoopPoints(std::span<const double> angles,
   if (a.empty() && tau.empty()) return result;
   for (const double angle : angles) {
     const auto part = [&](std::span<const ColumnEntry> entries, bool imaginary) {
-      std::vector<ColumnEntry> turned;
+      if (entries.empty()) return Tensor();
+      const Tensor turned = at::zeros({obs_dim, columns}, at::kDouble);
+      auto at = turned.accessor<double, 2>();
       for (const ColumnEntry& e : entries) {
+        SILC_CHECK(e.input >= 0 && e.input < obs_dim && e.column >= 0 && e.column < columns);
         const double lag = 1 + (age.empty() ? 0 : age[static_cast<std::size_t>(e.input)]);
         const double z = imaginary ? -std::sin(angle * lag) : std::cos(angle * lag);
-        turned.push_back({e.input, e.column, static_cast<float>(e.value * z)});
+        at[e.input][e.column] += e.value * z;
       }
-      return DenseColumns(turned, obs_dim, columns, options);
+      return turned.to(options);
     };
     result.push_back({part(a, false), part(a, true), part(tau, false), part(tau, true)});
   }

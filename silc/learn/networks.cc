@@ -48,10 +48,14 @@ Network MakeNetwork(const MlpShape& shape,
     for (long i = 0; i < count; ++i) values.push_back(rng.Uniform(-bound, bound));
   }
   values.insert(values.end(), std.begin(), std.end());
+  return NetworkOn(shape, at::tensor(values, at::kDouble).to(options));
+}
 
+Network NetworkOn(const MlpShape& shape, const Tensor& flat) {
+  const std::vector<int> widths = Widths(shape);
   Network network;
   network.shape = shape;
-  network.flat = at::tensor(values, at::kDouble).to(options);
+  network.flat = flat;
   std::int64_t at = 0;
   // a detached view is a leaf of its own and still the same memory
   const auto view = [&](at::IntArrayRef size) {
@@ -66,7 +70,7 @@ Network MakeNetwork(const MlpShape& shape,
     network.layers.weight.push_back(view({widths[l + 1], widths[l]}));
     network.layers.bias.push_back(view({widths[l + 1]}));
   }
-  if (!std.empty()) network.std = view({shape.outputs});
+  if (at < network.count()) network.std = view({shape.outputs});
   SILC_CHECK(at == network.count());
   return network;
 }

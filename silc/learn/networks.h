@@ -48,6 +48,9 @@ Network MakeNetwork(const MlpShape& shape,
                     std::uint32_t stream,
                     const at::TensorOptions& options);
 
+/// A network whose parameters are `flat`, in the order that Network::flat has, with or without std.
+Network NetworkOn(const MlpShape& shape, const Tensor& flat);
+
 /// A forward pass with what its derivatives need.
 struct Activations {
   std::vector<Tensor> z;  // hidden pre-activations (batch, width)

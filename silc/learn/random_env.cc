@@ -57,8 +57,7 @@ void RandomEnv::Step(const float*, const OutcomeView& outcome, const Observation
 
 void RandomEnv::Write(const ObservationView& view) {
   const auto put = [](float* to, std::int64_t stride, const Tensor& from) {
-    at::from_blob(to, from.sizes(), {stride > 0 ? stride : from.size(1), 1}, from.options())
-        .copy_(from);
+    at::from_blob(to, from.sizes(), {stride, 1}, from.options()).copy_(from);
   };
   put(view.obs, view.obs_stride, obs_);
   put(view.critic_obs, view.critic_obs_stride, critic_obs_);

@@ -114,12 +114,11 @@ class SpringEnv : public VecEnv {
         frame[kJoints + j] = static_cast<float>(r.qd[j] / 10);
         frame[2 * kJoints + j] = static_cast<float>(r.a[j]);
       }
-      float* obs = view.obs + i * (view.obs_stride > 0 ? view.obs_stride : kObs);
+      float* obs = view.obs + i * view.obs_stride;
       std::memcpy(obs, r.past, sizeof(frame));
       std::memcpy(obs + kFrame, frame, sizeof(frame));
       std::memcpy(r.past, frame, sizeof(frame));
-      float* critic = view.critic_obs +
-                      i * (view.critic_obs_stride > 0 ? view.critic_obs_stride : kObs + kJoints);
+      float* critic = view.critic_obs + i * view.critic_obs_stride;
       std::memcpy(critic, obs, kObs * sizeof(float));
       for (int j = 0; j < kJoints; ++j) critic[kObs + j] = static_cast<float>(r.load[j] / 15);
       // nothing stands on the ground: the budget is posture alone

@@ -13,6 +13,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/learn/band_penalty.h"
+#include "silc/learn/half_networks.h"
 #include "silc/learn/trainer_impl.h"
 
 namespace silc {
@@ -35,8 +36,8 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
   groups = config.groups > 0 ? config.groups : ranks->size();
   own_groups = groups / ranks->size();
   Check();
-  obs_width = (spec.obs_dim + 7) / 8 * 8;
-  critic_obs_width = (spec.critic_obs_dim + 7) / 8 * 8;
+  obs_width = static_cast<int>(InEights(spec.obs_dim));
+  critic_obs_width = static_cast<int>(InEights(spec.critic_obs_dim));
   const bool cuda = config.device == "cuda";
   options = at::TensorOptions(at::kFloat).device(cuda ? at::kCUDA : at::kCPU);
   if (cuda) {
@@ -147,6 +148,9 @@ void Trainer::Impl::MakeAgents() {
                               2 * k,
                               options);
     forget_padding(&agent.actor, spec.obs_dim);
+    if (config.average > 0) {
+      agent.average = NetworkOn(agent.actor.shape, agent.actor.flat.clone());
+    }
     agent.critic = MakeNetwork(
         {critic_obs_width, config.critic_hidden, 1}, {}, config.seed, 2 * k + 1, options);
     forget_padding(&agent.critic, spec.critic_obs_dim);
@@ -239,10 +243,17 @@ void Trainer::Impl::DrawLoopPoints() {
   }
 }
 
-Layers Trainer::Impl::LayersOf(const Agent& agent) const {
-  const Layers layers =
-      method == Method::kSnLcp ? agent.normaliser.Apply(agent.actor) : agent.actor.layers;
+Layers Trainer::Impl::LayersOf(const Agent& agent, const Network& network) const {
+  const Layers layers = method == Method::kSnLcp ? agent.normaliser.Apply(network) : network.layers;
   return config.scale_inputs ? actor_inputs.Apply(layers) : layers;
+}
+
+void Trainer::Impl::Average() {
+  if (config.average == 0) return;
+  // (P18): the mean of all iterations while they are few, then one that forgets
+  const double share = 1.0 / std::min(iteration + 1, config.average);
+  at::NoGradGuard no_tape;
+  for (Agent& agent : agents) agent.average.flat.lerp_(agent.actor.flat, share);
 }
 
 Layers Trainer::Impl::CriticOf(const Agent& agent) const {
@@ -319,6 +330,7 @@ IterationReport Trainer::Iterate() {
   const Impl::UpdateResult update = impl.half ? impl.UpdateHalf() : impl.Update();
   // after the update: within an iteration acting and learning see the same network
   if (impl.config.scale_inputs) impl.AddInputs();
+  impl.Average();
   IterationReport report;
   report.scalars = impl.Report(update);  // waits for the device
   impl.times.update = Since(updating);
@@ -386,7 +398,8 @@ MlpNetwork Trainer::Policy() const {
   at::NoGradGuard no_tape;
   std::vector<Layers> layers;
   for (const Agent& agent : impl_->agents) {
-    layers.push_back(impl_->LayersOf(agent));
+    const bool averaged = agent.average.flat.defined();
+    layers.push_back(impl_->LayersOf(agent, averaged ? agent.average : agent.actor));
     layers.back().weight[0] = layers.back().weight[0].narrow(1, 0, impl_->spec.obs_dim);
   }
   return ToMlpNetwork(layers);

@@ -37,6 +37,7 @@ struct Agent {
   std::string name;
   int first = 0, count = 0;  // actions
   Network actor, critic;
+  Network average;  // (P18) of the actor over its last iterations; none: flat is undefined
   AdamW actor_adam, critic_adam;
   Tensor rate;                     // scalar, on the device
   Tensor critic_rate;              // where it has one of its own
@@ -54,7 +55,7 @@ NamedTensors StateOf(const SpectralNormaliser& normaliser, const std::string& ag
 struct ChunkResult {
   std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
   std::vector<Tensor> kl, surrogate, value;    // per agent
-  Tensor penalty_value, sigma, condition, ok, loop_norm, mode;
+  Tensor penalty_value, sigma, condition, ok, loop_norm, mode, band_sigma, band_driving;
 };
 
 struct Trainer::Impl {
@@ -96,7 +97,9 @@ struct Trainer::Impl {
   /// Other points of the circle for every iteration, (P16).
   void DrawLoopPoints();
   // weights as the forward pass uses them
-  Layers LayersOf(const Agent& agent) const;
+  Layers LayersOf(const Agent& agent, const Network& network) const;
+  Layers LayersOf(const Agent& agent) const { return LayersOf(agent, agent.actor); }
+  void Average();
   Layers CriticOf(const Agent& agent) const;
   // rows of a chunk: [first, first + count)
   static std::pair<std::int64_t, std::int64_t> Rows(std::int64_t total, int chunk, int chunks) {
@@ -128,6 +131,10 @@ struct Trainer::Impl {
   // buffers whose last entry is the first of the next rollout, by their name in a checkpoint
   NamedTensors Carried() const;
   NamedTensors InputState() const;
+  /// Empty where nothing is averaged.
+  NamedTensors AverageState() const;
+  /// Lets the environment go on as hard as the one that saved these, if they say so.
+  void TakeCurricula(const Blobs& blobs) const;
 
   // ---- rollout ----
 

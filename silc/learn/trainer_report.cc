@@ -38,10 +38,27 @@ struct SigmaFigures {
   std::size_t samples = 0, judged = 0, mean = 0, p99 = 0, violating = 0;
   std::size_t mode_judged[kModes] = {}, mode_violating[kModes] = {};
   std::size_t loop = 0;
-  bool has_mode = false, has_loop = false;
+  std::size_t band_mean = 0, band_p99 = 0, band_driving = 0;
+  bool has_mode = false, has_loop = false, has_band = false;
 };
+
+// Mean of the samples that took part.
+Tensor MeanOfJudged(const Tensor& values, const Tensor& ok) {
+  const Tensor zero = at::zeros({}, values.options());
+  return at::where(ok, values, zero).sum() / ok.sum().clamp_min(1);
+}
+
+// Their 99th percentile.
+Tensor P99OfJudged(const Tensor& values, const Tensor& ok) {
+  // samples left out sort behind all others
+  const Tensor infinite = at::full({}, std::numeric_limits<float>::infinity(), values.options());
+  const Tensor sorted = std::get<0>(at::where(ok, values, infinite).sort());
+  const Tensor place = ((ok.sum() - 1).clamp_min(0) * 99).div(100, "floor").to(at::kLong);
+  return sorted.index_select(0, place.reshape({1}));
+}
+
 SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Figures* figures) {
-  std::vector<Tensor> sigmas, oks, modes, loops;
+  std::vector<Tensor> sigmas, oks, modes, loops, bands, driving;
   for (const ChunkResult& r : results) {
     if (!r.sigma.defined()) continue;
     // the budget's own σ is worked out here, once an iteration, where a step sees that of a margin
@@ -50,6 +67,8 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
     oks.push_back(r.ok);
     if (r.mode.defined()) modes.push_back(r.mode);
     if (r.loop_norm.defined()) loops.push_back(r.loop_norm);
+    if (r.band_sigma.defined()) bands.push_back(r.band_sigma);
+    if (r.band_driving.defined()) driving.push_back(r.band_driving);
   }
   SigmaFigures result;
   // those of all processes: a share needs no more than sums, a percentile does
@@ -61,13 +80,8 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   const Tensor judged = ok.sum();
   result.samples = figures->Add(at::scalar_tensor(double(ok.numel()), all.options()));
   result.judged = figures->Add(judged);
-  const Tensor zero = at::zeros({}, all.options());
-  result.mean = figures->Add(at::where(ok, all, zero).sum() / judged.clamp_min(1));
-  // samples left out sort behind all others
-  const Tensor infinite = at::full({}, std::numeric_limits<float>::infinity(), all.options());
-  const Tensor sorted = std::get<0>(at::where(ok, all, infinite).sort());
-  const Tensor place = ((judged - 1).clamp_min(0) * 99).div(100, "floor").to(at::kLong);
-  result.p99 = figures->Add(sorted.index_select(0, place.reshape({1})));
+  result.mean = figures->Add(MeanOfJudged(all, ok));
+  result.p99 = figures->Add(P99OfJudged(all, ok));
   const Tensor over = all > 1.05;
   result.violating = figures->Add(share(over, ok));
   result.has_mode = !modes.empty();
@@ -79,6 +93,13 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   }
   result.has_loop = !loops.empty();
   if (result.has_loop) result.loop = figures->Add(ranks->Gather(at::cat(loops)).mean());
+  result.has_band = !bands.empty();
+  if (result.has_band) {
+    const Tensor band = ranks->Gather(at::cat(bands));
+    result.band_mean = figures->Add(MeanOfJudged(band, ok));
+    result.band_p99 = figures->Add(P99OfJudged(band, ok));
+    result.band_driving = figures->Add(share(ranks->Gather(at::cat(driving)) > 0, ok));
+  }
   return result;
 }
 
@@ -178,6 +199,11 @@ Scalars Trainer::Impl::Report(const UpdateResult& update) {
         if (figures[sigma.mode_judged[m]] == 0) continue;
         scalars.emplace_back(std::string("stiffness/violating_") + kModeNames[m],
                              figures[sigma.mode_violating[m]]);
+      }
+      if (sigma.has_band) {
+        scalars.emplace_back("stiffness/band_sigma_mean", figures[sigma.band_mean]);
+        scalars.emplace_back("stiffness/band_sigma_p99", figures[sigma.band_p99]);
+        scalars.emplace_back("stiffness/band_driving", figures[sigma.band_driving]);
       }
     }
     if (sigma.has_loop) scalars.emplace_back("stiffness/action_loop", figures[sigma.loop]);

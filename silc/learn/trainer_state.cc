@@ -15,6 +15,8 @@
 namespace silc {
 namespace {
 
+constexpr char kShared[] = "curricula.shared", kOfRobots[] = "curricula.robots";
+
 std::string BytesOf(const Tensor& t) {
   const Tensor host = t.detach().to(at::kCPU).contiguous();
   return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
@@ -107,6 +109,21 @@ NamedTensors Trainer::Impl::InputState() const {
   return list;
 }
 
+NamedTensors Trainer::Impl::AverageState() const {
+  NamedTensors list;
+  if (config.average == 0) return list;
+  for (const Agent& agent : agents) list.emplace_back(agent.name + ".average", agent.average.flat);
+  return list;
+}
+
+void Trainer::Impl::TakeCurricula(const Blobs& blobs) const {
+  const auto shared = blobs.find(kShared), of_robots = blobs.find(kOfRobots);
+  // a checkpoint of before they were kept, or of an environment that has none
+  if (shared == blobs.end() || of_robots == blobs.end()) return;
+  if (shared->second.empty() || of_robots->second.empty()) return;
+  env->LoadCurricula({shared->second, of_robots->second});
+}
+
 Blobs Trainer::Save() const {
   const Impl& impl = *impl_;
   Blobs blobs;
@@ -119,13 +136,18 @@ Blobs Trainer::Save() const {
     for (const auto& [name, t] : StateOf(agent)) blobs[name] = BytesOf(t);
     for (const auto& [name, t] : StateOf(agent.normaliser, agent.name)) blobs[name] = BytesOf(t);
   }
+  for (const auto& [name, t] : impl.AverageState()) blobs[name] = BytesOf(t);
   for (const auto& [name, t] : impl.InputState()) blobs[name] = BytesOf(t);
   blobs["penalty"] = {reinterpret_cast<const char*>(&impl.weight.state), sizeof(impl.weight.state)};
-  // the observation the next rollout begins with, and all that makes the ones after it
   RequireSameWeights(blobs, impl.ranks.get());
-  if (!impl.config.checkpoint_env) return blobs;
   Ranks& ranks = *impl.ranks;
   const bool first = ranks.rank() == 0;
+  const Curricula own = impl.env->SaveCurricula();
+  // nothing but on rank 0
+  for (const std::string& part : ranks.GatherBytes(own.of_robots)) blobs[kOfRobots] += part;
+  if (first) blobs[kShared] = own.shared;
+  if (!impl.config.checkpoint_env) return blobs;
+  // the observation the next rollout begins with, and all that makes the ones after it
   const std::vector<std::string> states = ranks.GatherBytes(impl.env->SaveState());
   if (first) blobs["env"] = ranks.size() == 1 ? states[0] : impl.env->JoinStates(states);
   const std::int64_t T = impl.config.steps;
@@ -142,6 +164,7 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
     for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
     for (auto [name, t] : StateOf(agent.normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
   }
+  for (auto [name, t] : impl.AverageState()) CopyBytes(blobs, name, place, &t);
   for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
   const auto blob = [&](const char* name) -> const std::string& {
     const auto found = blobs.find(name);
@@ -152,15 +175,19 @@ void Trainer::Load(const Blobs& blobs, const std::string& place) {
   if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
   std::memcpy(&state, blob("penalty").data(), sizeof(state));
   impl.iteration = std::atoi(blob("iteration").c_str());
-  // saved without its environment: all episodes start over
-  if (!blobs.contains("env")) return;
+  if (!blobs.contains("env") || impl.iteration == 0) {
+    // saved without its environment, or before its first episode: all episodes start over, as hard
+    // as they were
+    impl.TakeCurricula(blobs);
+    return;
+  }
   const std::int64_t T = impl.config.steps;
   for (const auto& [name, buffer] : impl.Carried()) {
     Tensor last = buffer[T];
     CopyBytes(blobs, name, place, &last, impl.spec.first_env, impl.spec.all_envs());
   }
   impl.env->LoadState(blob("env"));
-  impl.started = impl.iteration > 0;
+  impl.started = true;
 }
 
 void Trainer::Init(const Blobs& blobs, const std::string& place) {
@@ -214,6 +241,10 @@ void Trainer::Init(const Blobs& blobs, const std::string& place) {
       }
     }
   }
+  if (impl.config.average > 0) {
+    for (Agent& agent : impl.agents) agent.average.flat.copy_(agent.actor.flat);
+  }
+  if (impl.config.init_curricula) impl.TakeCurricula(blobs);
 }
 
 }  // namespace silc

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "silc/base/error.h"
 #include "silc/learn/test_env.h"
@@ -103,6 +104,36 @@ TEST(Trainer, SilcKeepsTheBudgetThatTheTaskWouldBreak) {
     // the pull of the task and of a soft penalty balance a little outside the budget
     EXPECT_LT(bounded, 0.2) << "every " << every;
   }
+}
+
+// With α = 0 a policy moves nothing: K(jω) − jω Kd is Kp at every frequency, and with a budget of
+// 0.8 Kp (S12) is σ = 2/0.8 − 1. Dashpots that take energy do not drive (S13), those that give it
+// do.
+TEST(Trainer, ReportsTheBandThatItHolds) {
+  const auto report = [](const std::vector<double>& frequencies, double kd) {
+    SpringEnv env(16);
+    env.stiffness_spec().servo.alpha.setZero();
+    env.stiffness_spec().servo.kd.setConstant(kd);
+    LearnConfig config = Small("silc");
+    config.penalty.frequencies = frequencies;
+    Trainer trainer(config, &env);
+    return trainer.Iterate().scalars;
+  };
+  const auto figure = [](const Scalars& scalars, const std::string& name) {
+    for (const auto& [key, value] : scalars) {
+      if (key == name) return value;
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  const Scalars passive = report({1, 5}, 6), driving = report({1, 5}, -6), without = report({}, 6);
+  for (const Scalars& scalars : {passive, driving}) {
+    EXPECT_NEAR(figure(scalars, "stiffness/band_sigma_mean"), 1.5, 1e-5);
+    EXPECT_NEAR(figure(scalars, "stiffness/band_sigma_p99"), 1.5, 1e-5);
+  }
+  EXPECT_EQ(figure(passive, "stiffness/band_driving"), 0);
+  EXPECT_EQ(figure(driving, "stiffness/band_driving"), 1);
+  EXPECT_TRUE(std::isnan(figure(without, "stiffness/band_sigma_mean")));
+  EXPECT_NEAR(figure(without, "stiffness/sigma_mean"), 1.5, 1e-5);
 }
 
 // A SpringEnv whose budget is commanded: a share of the servo's stiffness between kLow and kHigh,
@@ -295,6 +326,87 @@ TEST(Trainer, AWarmStartBeginsWithTheOthersPolicyCriticAndOptimiser) {
         layer.weight.data(), layer.outputs, layer.inputs);
     // thirty steps of power iteration leave some percent where singular values lie close
     EXPECT_NEAR(Eigen::JacobiSVD<Eigen::MatrixXf>(weight).singularValues()[0], 1, 0.05);
+  }
+}
+
+// (P18) against sums of the parameters themselves.
+TEST(Trainer, TheExportedPolicyIsTheMeanOfTheLast) {
+  LearnConfig config = Small("baseline");
+  config.average = 4;
+  SpringEnv env(48);
+  Trainer trainer(config, &env);
+  const auto parameters = [](const MlpNetwork& network) {
+    Eigen::VectorXd all(0);
+    for (const auto& branch : network.branches) {
+      for (const MlpLayer& layer : branch) {
+        for (const std::vector<float>* values : {&layer.weight, &layer.bias}) {
+          const Eigen::Index old = all.size();
+          all.conservativeResize(old + static_cast<Eigen::Index>(values->size()));
+          for (std::size_t i = 0; i < values->size(); ++i)
+            all[old + Eigen::Index(i)] = (*values)[i];
+        }
+      }
+    }
+    return all;
+  };
+  // the state that acts, exported by a trainer that does not average
+  LearnConfig plain = config;
+  plain.average = 0;
+  SpringEnv other(48);
+  const auto state = [&] {
+    Trainer reader(plain, &other);
+    reader.Init(trainer.Save(), "file");
+    return parameters(reader.Policy());
+  };
+  Eigen::VectorXd expected = Eigen::VectorXd::Zero(parameters(trainer.Policy()).size());
+  for (int k = 1; k <= 7; ++k) {
+    trainer.Iterate();
+    expected += (state() - expected) / std::min(k, 4);
+    EXPECT_LT((parameters(trainer.Policy()) - expected).cwiseAbs().maxCoeff(), 1e-6) << k;
+  }
+  EXPECT_GT((parameters(trainer.Policy()) - state()).cwiseAbs().maxCoeff(), 1e-4);
+
+  // and it goes on from a checkpoint
+  SpringEnv again(48);
+  Trainer resumed(config, &again);
+  resumed.Load(trainer.Save(), "file");
+  EXPECT_EQ(parameters(resumed.Policy()), parameters(trainer.Policy()));
+  trainer.Iterate();
+  resumed.Iterate();
+  EXPECT_EQ(parameters(resumed.Policy()), parameters(trainer.Policy()));
+}
+
+// How hard the task is, as far as a trainer can tell.
+class GradedSpringEnv : public SpringEnv {
+ public:
+  using SpringEnv::SpringEnv;
+  Curricula SaveCurricula() const override { return now; }
+  void LoadCurricula(const Curricula& curricula) override { now = curricula; }
+  Curricula now{"start", "....."};
+};
+
+TEST(Trainer, CurriculaGoOnWhereEpisodesStartOver) {
+  LearnConfig config = Small("baseline");
+  config.checkpoint_env = false;
+  GradedSpringEnv env(48);
+  env.now = {"grown", "12345"};
+  Trainer source(config, &env);
+  source.Iterate();
+  const Blobs saved = source.Save();
+  EXPECT_FALSE(saved.contains("env"));
+
+  GradedSpringEnv again(48);
+  Trainer resumed(config, &again);
+  resumed.Load(saved, "file");
+  EXPECT_EQ(again.now.shared, "grown");
+  EXPECT_EQ(again.now.of_robots, "12345");
+
+  for (const bool takes : {true, false}) {
+    GradedSpringEnv other(48);
+    config.init_curricula = takes;
+    Trainer warm(config, &other);
+    warm.Init(saved, "file");
+    EXPECT_EQ(other.now.shared, takes ? "grown" : "start");
   }
 }
 

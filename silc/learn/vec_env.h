@@ -77,8 +77,8 @@ struct ObservationView {
   float* obs = nullptr;         // (num_envs, obs_stride), of which obs_dim are written
   float* critic_obs = nullptr;  // (num_envs, critic_obs_stride), of which critic_obs_dim are
   StiffnessView stiffness;      // of the state these observations are of
-  int obs_stride = 0;           // floats from one robot's obs to the next, ≥ obs_dim; 0: obs_dim
-  int critic_obs_stride = 0;    // likewise
+  int obs_stride = 0;           // floats from one robot's obs to the next, ≥ obs_dim
+  int critic_obs_stride = 0;    // likewise, ≥ critic_obs_dim
 };
 
 /// Where it writes what a step brought.
@@ -86,6 +86,12 @@ struct OutcomeView {
   float* reward = nullptr;            // (num_envs, agents)   [1/step]
   std::uint8_t* done = nullptr;       // (num_envs)           1: the episode ended, the next began
   std::uint8_t* timed_out = nullptr;  // (num_envs)           1: and it did so for lack of time
+};
+
+/// How far an environment's curricula are, as bytes: of all robots together, and one robot after
+/// the other, so that those of several processes are joined by putting them behind each other.
+struct Curricula {
+  std::string shared, of_robots;
 };
 
 /// Many robots stepped together. The learner does not know which backend it has.
@@ -121,6 +127,10 @@ class VecEnv {
   virtual std::string JoinStates(std::span<const std::string> parts) const;
   /// @param bytes of the robots of all processes: its own are taken
   virtual void LoadState(std::string_view /*bytes*/) {}
+  /// How far the curricula are: little, and a run that starts its episodes over goes on with them.
+  virtual Curricula SaveCurricula() const { return {}; }
+  /// From the next Reset() on. @param curricula of the robots of any number of processes
+  virtual void LoadCurricula(const Curricula& /*curricula*/) {}
 };
 
 }  // namespace silc

@@ -279,6 +279,28 @@ std::string CudaLocoEnv::Join(std::span<const std::string> parts) const {
   return JoinStates(parts, sizes, &impl_->batch);
 }
 
+LocoCurricula CudaLocoEnv::SaveCurricula() const {
+  const Impl& i = *impl_;
+  TaskProgress progress;
+  std::vector<EnvState> states(i.num_envs);
+  i.progress.Download(&progress, i.stream);
+  i.states.Download(states.data(), i.stream);
+  i.Wait();
+  return PackCurricula(progress, states);
+}
+
+void CudaLocoEnv::LoadCurricula(const LocoCurricula& curricula) {
+  Impl& i = *impl_;
+  TaskProgress progress;
+  std::vector<EnvState> states(i.num_envs);
+  i.states.Download(states.data(), i.stream);
+  i.Wait();
+  UnpackCurricula(curricula, static_cast<int>(i.setup.context.first_env), &progress, states);
+  i.states.Upload(states.data(), i.stream);
+  i.SetProgress(progress);
+  i.Wait();
+}
+
 void CudaLocoEnv::Load(const std::string& bytes) {
   Impl& i = *impl_;
   LocoMemory m;

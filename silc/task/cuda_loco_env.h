@@ -48,6 +48,9 @@ class CudaLocoEnv {
   std::string Save() const;
   void Load(const std::string& bytes);
   std::string Join(std::span<const std::string> parts) const;
+  /// How far the curricula are, and setting them after a Reset(), which puts them to their start.
+  LocoCurricula SaveCurricula() const;
+  void LoadCurricula(const LocoCurricula& curricula);
 
  private:
   struct Impl;

@@ -193,6 +193,15 @@ std::string LocoEnv::Join(std::span<const std::string> parts) const {
   return JoinStates(parts, memory_, batch_.get());
 }
 
+LocoCurricula LocoEnv::SaveCurricula() const {
+  return PackCurricula(memory_.progress, memory_.states);
+}
+
+void LocoEnv::LoadCurricula(const LocoCurricula& curricula) {
+  UnpackCurricula(
+      curricula, static_cast<int>(setup_.context.first_env), &memory_.progress, memory_.states);
+}
+
 void LocoEnv::Load(const std::string& bytes) {
   UnpackState(bytes,
               setup_.context.seed,

@@ -68,6 +68,9 @@ class LocoEnv {
   void Load(const std::string& bytes);
   /// What one environment with all robots would save, from what each of several saved.
   std::string Join(std::span<const std::string> parts) const;
+  /// How far the curricula are, and setting them after a Reset(), which puts them to their start.
+  LocoCurricula SaveCurricula() const;
+  void LoadCurricula(const LocoCurricula& curricula);
 
  private:
   StepOutput OutputOf(int env);

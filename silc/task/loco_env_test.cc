@@ -136,15 +136,23 @@ TEST(LocoEnv, ADivergedRobotIsResetCountedAndNeverSeen) {
   }
 }
 
-TEST(LocoEnv, AnActionThatIsNoNumberIsAnError) {
-  LocoEnv env({.num_envs = 4});
-  auto actions = RandomActions(4, 0);
-  actions[2 * kTaskJoints + 5] = std::numeric_limits<float>::quiet_NaN();
-  try {
-    env.Step(actions);
-    FAIL();
-  } catch (const RunError& e) {
-    EXPECT_NE(std::string(e.what()).find("robot 2"), std::string::npos) << e.what();
+// A policy that has diverged is told by robot and step, and not by the falls that would follow.
+TEST(LocoEnv, AnActionThatIsNoNumberNamesItsRobotAndStep) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    LocoEnv env({.num_envs = 70, .threads = 2});
+    for (int t = 0; t < 3; ++t) env.Step(RandomActions(70, t));
+    std::vector<float> actions = RandomActions(70, 3);
+    actions[66 * kTaskJoints + 5] = bad;
+    actions[68 * kTaskJoints] = bad;
+    try {
+      env.Step(actions);
+      FAIL() << bad;
+    } catch (const RunError& error) {
+      EXPECT_NE(std::string(error.what()).find("robot 66 at control step 4 is not finite"),
+                std::string::npos)
+          << error.what();
+    }
   }
 }
 

@@ -287,6 +287,45 @@ std::string PackState(const LocoMemory& memory, std::uint64_t seed, PhysicsBatch
   return out;
 }
 
+LocoCurricula PackCurricula(const TaskProgress& progress, std::span<const EnvState> states) {
+  LocoCurricula saved;
+  Append(&saved.shared, &progress, sizeof(progress));
+  for (const EnvState& s : states) {
+    const float scales[] = {s.force_scale, s.height_scale};
+    Append(&saved.of_robots, scales, sizeof(scales));
+  }
+  return saved;
+}
+
+void UnpackCurricula(const LocoCurricula& from,
+                     int first,
+                     TaskProgress* progress,
+                     std::span<EnvState> states) {
+  constexpr std::size_t kRobotBytes = 2 * sizeof(float);
+  const auto refuse = [](const char* what) {
+    throw RunError(std::string("the curricula in the checkpoint: ") + what);
+  };
+  TaskProgress read = {};
+  if (from.shared.size() != sizeof(read)) refuse("wrong size");
+  if (from.of_robots.empty() || from.of_robots.size() % kRobotBytes != 0) refuse("wrong size");
+  std::memcpy(&read, from.shared.data(), sizeof(read));
+  const auto is_share = [](float value) { return value >= 0 && value <= 1; };
+  const bool none_ended = read.mean_survival == -1;
+  if (!is_share(read.penalty_scale) || !(none_ended || is_share(read.mean_survival))) {
+    refuse("numbers outside 0 to 1");
+  }
+  std::vector<float> scales(from.of_robots.size() / sizeof(float));
+  std::memcpy(scales.data(), from.of_robots.data(), from.of_robots.size());
+  if (!std::all_of(scales.begin(), scales.end(), is_share)) refuse("numbers outside 0 to 1");
+  const std::size_t robots = scales.size() / 2;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const std::size_t robot = (static_cast<std::size_t>(first) + i) % robots;
+    states[i].force_scale = scales[2 * robot];
+    states[i].height_scale = scales[2 * robot + 1];
+  }
+  *progress = read;
+}
+
 std::string JoinStates(std::span<const std::string> parts,
                        const LocoMemory& memory,
                        PhysicsBatch* batch) {

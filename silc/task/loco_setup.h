@@ -145,6 +145,21 @@ void UnpackState(const std::string& bytes,
                  PhysicsBatch* batch,
                  LocoMemory* memory);
 
+/// How far the curricula have come. A run that goes on without its robots' states goes on from
+/// here.
+struct LocoCurricula {
+  std::string shared;     // of all robots: a TaskProgress
+  std::string of_robots;  // (robots, 2) floats: scale of the forces, of the heights
+};
+LocoCurricula PackCurricula(const TaskProgress& progress, std::span<const EnvState> states);
+/// Robot i takes the scales of robot i, or, where fewer were saved, of i modulo their number.
+/// @param first number of states[0] among all robots. Throws RunError when the bytes are no
+/// curricula.
+void UnpackCurricula(const LocoCurricula& from,
+                     int first,
+                     TaskProgress* progress,
+                     std::span<EnvState> states);
+
 /// Binds the task's fields to a batch's memory.
 PhysicsView ViewOf(PhysicsBatch* batch);
 

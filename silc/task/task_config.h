@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "silc/robot/default_robot.h"
 #include "silc/task/reward_terms.h"
 
 namespace silc {
@@ -171,7 +172,7 @@ inline constexpr char kDefaultTaskLayout[] = "g1_loco";
 /// What a task file says.
 struct TaskFile {
   TaskConfig config;
-  std::string robot = "g1";                 // name in robots/, or the path of a robot.yaml
+  std::string robot = kDefaultRobot;        // name in robots/, or the path of a robot.yaml
   std::string layout = kDefaultTaskLayout;  // name in layouts/, or the path of a YAML file
   std::string gains;  // set of the robot.yaml, or the path of a gain file; "": the robot's default
 };

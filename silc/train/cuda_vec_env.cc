@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "silc/base/check.h"
 #include "silc/train/loco_spec.h"
 
 namespace silc {
@@ -18,11 +19,11 @@ CUstream_st* TakeStream() {
 }
 
 DeviceDelivery Delivery(const EnvSpec& spec, const ObservationView& view) {
+  SILC_CHECK(view.obs_stride >= spec.obs_dim && view.critic_obs_stride >= spec.critic_obs_dim);
   return {.obs = view.obs,
-          .obs_stride = view.obs_stride > 0 ? view.obs_stride : spec.obs_dim,
+          .obs_stride = view.obs_stride,
           .critic_obs = view.critic_obs,
-          .critic_obs_stride =
-              view.critic_obs_stride > 0 ? view.critic_obs_stride : spec.critic_obs_dim,
+          .critic_obs_stride = view.critic_obs_stride,
           .agents = static_cast<int>(spec.agents.size()),
           .mode = view.stiffness.mode,
           .com = view.stiffness.com,
@@ -43,8 +44,16 @@ CudaVecEnv::CudaVecEnv(LocoVecEnvOptions options)
   spec_.total_envs = options.env.total_envs;
 }
 
+Curricula CudaVecEnv::SaveCurricula() const {
+  if (!begun_) return start_.value_or(Curricula{});
+  LocoCurricula saved = env_.SaveCurricula();
+  return {std::move(saved.shared), std::move(saved.of_robots)};
+}
+
 void CudaVecEnv::Reset(const ObservationView& first) {
   env_.Reset();
+  if (start_) env_.LoadCurricula({start_->shared, start_->of_robots});
+  begun_ = true;
   env_.Deliver(Delivery(spec_, first));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "silc/task/cuda_loco_env.h"
 #include "silc/train/diverged_log.h"
 #include "silc/train/loco_vec_env.h"
@@ -23,13 +25,20 @@ class CudaVecEnv : public VecEnv {
   std::string JoinStates(std::span<const std::string> parts) const override {
     return env_.Join(parts);
   }
-  void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
+  void LoadState(std::string_view bytes) override {
+    env_.Load(std::string(bytes));
+    begun_ = true;
+  }
+  Curricula SaveCurricula() const override;
+  void LoadCurricula(const Curricula& curricula) override { start_ = curricula; }
 
  private:
   CudaLocoEnv env_;
   EnvSpec spec_;
   DivergedLog diverged_log_;
   double score_;
+  std::optional<Curricula> start_;  // what a Reset() puts the curricula to; none: the task's start
+  bool begun_ = false;              // the robots have a state
 };
 
 }  // namespace silc

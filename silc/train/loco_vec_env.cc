@@ -81,10 +81,11 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
   const StiffnessView& s = view.stiffness;
   // a learner that wants the Jacobians has asked for them when the environment was made
   SILC_CHECK(s.mode == nullptr || !step.jacobian.empty());
+  SILC_CHECK(view.obs_stride >= spec_.obs_dim && view.critic_obs_stride >= spec_.critic_obs_dim);
   env_.pool()->ParallelForRanges(env_.num_envs(), kChunk, [&](int, int begin, int end) {
     const std::size_t first = begin, count = end - begin;
     const auto copy = [&](float* to, int stride, std::span<const float> from, int width) {
-      const std::size_t apart = stride > 0 ? stride : width, wide = width;
+      const std::size_t apart = stride, wide = width;
       for (std::size_t env = first; env < first + count; ++env) {
         std::memcpy(to + env * apart, &from[env * wide], wide * sizeof(float));
       }
@@ -108,7 +109,18 @@ void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
   });
 }
 
-void LocoVecEnv::Reset(const ObservationView& first) { Write(env_.Reset(), first); }
+Curricula LocoVecEnv::SaveCurricula() const {
+  if (!begun_) return start_.value_or(Curricula{});
+  LocoCurricula saved = env_.SaveCurricula();
+  return {std::move(saved.shared), std::move(saved.of_robots)};
+}
+
+void LocoVecEnv::Reset(const ObservationView& first) {
+  const LocoStep step = env_.Reset();
+  if (start_) env_.LoadCurricula({start_->shared, start_->of_robots});
+  begun_ = true;
+  Write(step, first);
+}
 
 void LocoVecEnv::Step(const float* action,
                       const OutcomeView& outcome,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,12 @@ class LocoVecEnv : public VecEnv {
   std::string JoinStates(std::span<const std::string> parts) const override {
     return env_.Join(parts);
   }
-  void LoadState(std::string_view bytes) override { env_.Load(std::string(bytes)); }
+  void LoadState(std::string_view bytes) override {
+    env_.Load(std::string(bytes));
+    begun_ = true;
+  }
+  Curricula SaveCurricula() const override;
+  void LoadCurricula(const Curricula& curricula) override { start_ = curricula; }
   std::shared_ptr<ThreadPool> pool() const override { return env_.pool(); }
 
   LocoEnv& env() { return env_; }
@@ -58,6 +64,8 @@ class LocoVecEnv : public VecEnv {
   EnvSpec spec_;
   DivergedLog diverged_log_;
   double score_;
+  std::optional<Curricula> start_;  // what a Reset() puts the curricula to; none: the task's start
+  bool begun_ = false;              // the robots have a state
 };
 
 }  // namespace silc

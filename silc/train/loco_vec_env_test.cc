@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -46,7 +47,10 @@ struct Buffers {
         done(kRobots),
         timed_out(kRobots) {}
   ObservationView next(bool stiffness = true) {
-    ObservationView view{obs.data(), critic.data(), {}};
+    ObservationView view{.obs = obs.data(),
+                         .critic_obs = critic.data(),
+                         .obs_stride = kActorObs,
+                         .critic_obs_stride = kCriticObs};
     if (stiffness) {
       view.stiffness = {
           mode.data(), com.data(), hand_on_base.data(), closing.data(), gravity.data()};
@@ -187,6 +191,69 @@ TEST(LocoVecEnv, MetricsNameWhatIsKnown) {
   EXPECT_TRUE(tracks);
   EXPECT_FALSE(unweighted);
   EXPECT_TRUE(std::isfinite(vec.TaskScore()));
+}
+
+float ForceScale(const Curricula& curricula, std::size_t robot) {
+  float scales[2];
+  std::memcpy(scales, &curricula.of_robots.at(robot * sizeof(scales)), sizeof(scales));
+  return scales[0];
+}
+
+// A run without its robots' states, or with more robots, goes on as hard as it was.
+TEST(LocoVecEnv, CurriculaOutliveAReset) {
+  LocoVecEnvOptions options = Options(false);
+  options.env.config.curriculum.force_start = 0.5;
+  options.env.config.curriculum.force_step = 0.125;
+  LocoVecEnv first(options);
+  Buffers b;
+  EXPECT_TRUE(first.SaveCurricula().of_robots.empty()) << "nothing has begun";
+  first.Reset(b.next(false));
+  for (std::uint32_t t = 0; t < 80; ++t) {
+    first.Step(Actions(t, 1.5).data(), b.outcome(), b.next(false));
+  }
+  const Curricula grown = first.SaveCurricula();
+  int moved = 0;
+  for (std::size_t i = 0; i < kRobots; ++i) moved += ForceScale(grown, i) != 0.5f;
+  ASSERT_GT(moved, kRobots / 4);
+
+  LocoVecEnv second(options);
+  second.LoadCurricula(grown);
+  EXPECT_EQ(second.SaveCurricula().of_robots, grown.of_robots) << "before its first episode";
+  second.Reset(b.next(false));
+  EXPECT_EQ(second.SaveCurricula().of_robots, grown.of_robots);
+  EXPECT_EQ(second.SaveCurricula().shared, grown.shared);
+
+  // fewer were saved: the rest takes theirs over again
+  LocoVecEnv third(options);
+  third.LoadCurricula({grown.shared, grown.of_robots.substr(0, 20 * 2 * sizeof(float))});
+  third.Reset(b.next(false));
+  const Curricula repeated = third.SaveCurricula();
+  for (std::size_t i = 0; i < kRobots; ++i) {
+    EXPECT_EQ(ForceScale(repeated, i), ForceScale(grown, i % 20)) << i;
+  }
+}
+
+TEST(LocoVecEnv, BytesThatAreNoCurriculaAreRefused) {
+  LocoVecEnv vec(Options(false));
+  Buffers b;
+  vec.Reset(b.next(false));
+  const Curricula good = vec.SaveCurricula();
+  const auto refused = [&](const Curricula& bad) {
+    vec.LoadCurricula(bad);
+    EXPECT_THROW(vec.Reset(b.next(false)), RunError);
+  };
+  refused({good.shared + "x", good.of_robots});
+  refused({good.shared, ""});
+  refused({good.shared, good.of_robots + "x"});
+  Curricula bad = good;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), much = 1e9f;
+  std::memcpy(&bad.of_robots[8], &nan, sizeof(nan));
+  refused(bad);
+  bad = good;
+  std::memcpy(&bad.shared[4], &much, sizeof(much));  // the scale of the penalties
+  refused(bad);
+  vec.LoadCurricula(good);
+  vec.Reset(b.next(false));
 }
 
 TEST(LocoVecEnv, UnknownBackendsAreNamed) {

@@ -15,6 +15,7 @@
 #include "silc/base/test_paths.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
+#include "silc/policy/onnx/writer.h"
 
 namespace silc {
 namespace {
@@ -35,7 +36,7 @@ constexpr char kDefaults[] =
 Sweep Read(const std::string& text, const SweepOptions& options = {}) {
   const std::string path = Folder("file") + "/sweep.yaml";
   WriteFileAtomically(path, text);
-  const Sweep sweep = ReadSweep(path, options);
+  Sweep sweep = ReadSweep(path, options);
   fs::remove_all(fs::path(path).parent_path());
   return sweep;
 }
@@ -220,6 +221,20 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   said = CollectPolicies(sweep, out);
   EXPECT_EQ(ReadFile(out + "/one.md").find("Stands in 99"), std::string::npos);
   EXPECT_NE(said[0].find("are gone"), std::string::npos) << said[0];
+
+  // float16 ends at 65,504: the policy that was there stays
+  MlpNetwork large = *RecogniseMlp(*whole.graph, 0, 0);
+  large.branches[0][0].weight[3] = 7e4f;
+  WriteOnnx(
+      job.folder + "/policy.onnx", large, "obs", "actions", whole.metadata, OnnxWeights::kFloat);
+  const std::string before = ReadFile(out + "/one.onnx");
+  try {
+    CollectPolicies(sweep, out);
+    FAIL() << "70,000 is no float16";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("--collect"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(ReadFile(out + "/one.onnx"), before);
   fs::remove_all(folder);
 }
 

@@ -45,7 +45,10 @@ EnvRate BenchEnv(const TrainConfig& config, int steps) {
   const auto bytes = options.dtype(at::kByte);
   Tensor done = at::zeros({n}, bytes), timed_out = at::zeros({n}, bytes);
   Tensor mode, jacobians;
-  ObservationView next{.obs = obs.data_ptr<float>(), .critic_obs = critic.data_ptr<float>()};
+  ObservationView next{.obs = obs.data_ptr<float>(),
+                       .critic_obs = critic.data_ptr<float>(),
+                       .obs_stride = spec.obs_dim,
+                       .critic_obs_stride = spec.critic_obs_dim};
   if (env_options.env.samples) {
     mode = at::zeros({n}, bytes);
     jacobians = at::zeros({SampleRows::kEnd, n, nv}, options);

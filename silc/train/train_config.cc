@@ -202,7 +202,7 @@ TrainConfig FromPreset(const TrainRequest& request, const std::string& preset) {
   TrainConfig config;
   config.task = request.task;
   TaskFile task = ReadTaskFile(FindTaskFile(request.task));
-  const std::string method = request.method.value_or("baseline");
+  const std::string method = request.method.value_or(config.learn.penalty.method);
   ApplyMethod(method, "--method", &config.learn);
   if (!preset.empty()) {
     const YamlNode root = YamlNode::ParseFile(preset);
