@@ -8,6 +8,11 @@ import os
 import pathlib
 from typing import List
 
+# What holds where a user names nothing: those of silc._core, repeated since silc.torch does without the
+# compiled module; test_observe.py holds the two together.
+DEFAULT_ROBOT = "g1"
+DEFAULT_MODE = "compliance"
+
 
 def data_folders(kind: str, variable: str = "") -> List[pathlib.Path]:
     """Folders to look in, in this order: $variable, the working folder, the package."""

@@ -16,9 +16,8 @@ import torch
 from holosoma.agents.ppo.ppo import PPO
 from torch import nn
 
-from .budget import Budget
 from .packing import PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401  (PenaltySetup: for environments)
-from .torch import PenaltyOptions, StiffnessPenalty, add_gradients
+from .torch import PenaltyOptions, add_gradients
 from .torch.actors import input_scaling
 
 
@@ -31,14 +30,8 @@ class SilcPPO(PPO):
         for name in ("silc_setup", "silc_contacts"):
             if not hasattr(env, name):
                 raise ValueError(f"env: has no method {name}()")
-        setup = env.silc_setup()
-        if isinstance(budget, str):
-            budget = Budget.read(budget)
-        elif isinstance(budget, dict):
-            budget = Budget(**budget)
-        self.penalty = StiffnessPenalty(
-            budget, setup.channels, setup.kp, setup.alpha, PenaltyOptions.of(**(penalty or {}))
-        ).to(self.device)
+        options = PenaltyOptions.of(**(penalty or {}))
+        self.penalty = env.silc_setup().penalty(budget, options).to(self.device)
         self.figures: Dict[str, float] = {}
         self._pairs: list = []
 

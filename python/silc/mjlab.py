@@ -16,6 +16,7 @@ from typing import Any, Dict
 import torch
 from mjlab.rl.config import RslRlPpoAlgorithmCfg
 
+from .files import DEFAULT_MODE, DEFAULT_ROBOT
 from .packing import GROUP, PenaltySetup, pack_contacts
 from .torch.contact import UNKNOWN_MODE, contact_kinematics
 from .torch.stiffness import Channels
@@ -100,7 +101,7 @@ class stiffness_terms:
 
 
 def add_stiffness_terms(
-    env_cfg, robot: str = "g1", sensor: str = "feet_ground_contact", entity: str = "robot"
+    env_cfg, robot: str = DEFAULT_ROBOT, sensor: str = "feet_ground_contact", entity: str = "robot"
 ) -> None:
     """Adds the group "silc" to an environment's observations.
 
@@ -125,7 +126,7 @@ class SilcAlgorithmCfg(RslRlPpoAlgorithmCfg):
     """PPO with the penalty: fields of mjlab's, the class, and what silc is told."""
 
     class_name: str = "silc.rsl_rl:SilcPPO"
-    budget: Any = "compliance"
+    budget: Any = DEFAULT_MODE
     """name, file or dict of silc.Budget's fields"""
     penalty: Dict[str, Any] = field(default_factory=dict)
     """options of silc.torch.PenaltyOptions.of()"""
@@ -146,11 +147,12 @@ def describe(env) -> PenaltySetup:
     n, column = len(joints), {j: i for i, j in enumerate(joints)}
 
     # gains of position actuators on these joints
-    kp = torch.zeros(n)
+    kp, kd = torch.zeros(n), torch.zeros(n)
     for a in range(model.nu):
         joint = int(model.actuator_trnid[a, 0])
         if joint in column:
             kp[column[joint]] = float(model.actuator_gainprm[a, 0])
+            kd[column[joint]] = -float(model.actuator_biasprm[a, 2])
     if not bool((kp > 0).all()):
         missing = [asset.joint_names[i] for i in range(n) if not kp[i] > 0]
         raise ValueError(f"env: no position actuator on {', '.join(missing)}")
@@ -169,10 +171,10 @@ def describe(env) -> PenaltySetup:
     channels = _channels(env.observation_manager, "actor", n, action_joint)
     if action_joint != list(range(n)):
         channels = channels._replace(action_joint=torch.as_tensor(action_joint))
-    return PenaltySetup(channels, kp, alpha)
+    return PenaltySetup(channels, kp, alpha, kd, float(env.step_dt))
 
 
-_SOURCES = {"joint_pos_rel": "q", "last_action": "a", "projected_gravity": "g"}
+_SOURCES = {"joint_pos_rel": "q", "joint_vel_rel": "v", "last_action": "a", "projected_gravity": "g"}
 
 
 def _channels(manager, group: str, n: int, action_joint) -> Channels:
@@ -182,6 +184,7 @@ def _channels(manager, group: str, n: int, action_joint) -> Channels:
     cfgs = manager._group_obs_term_cfgs[group]
     width = sum(int(d[-1]) for d in dims)
     made: Dict[str, torch.Tensor] = {}
+    age = torch.zeros(width, dtype=torch.int64)
     start = 0
     for name, dim, cfg in zip(names, dims, cfgs):
         size = int(dim[-1])
@@ -190,7 +193,7 @@ def _channels(manager, group: str, n: int, action_joint) -> Channels:
         each = size // frames
         if source is not None:
             scale = torch.ones(each) if cfg.scale is None else torch.as_tensor(cfg.scale).cpu().expand(each)
-            if source == "q":
+            if source in ("q", "v"):
                 ids = cfg.params["asset_cfg"].joint_ids if "asset_cfg" in cfg.params else slice(None)
                 columns = list(range(n))[ids] if isinstance(ids, slice) else [int(i) for i in ids]
             else:
@@ -199,6 +202,7 @@ def _channels(manager, group: str, n: int, action_joint) -> Channels:
                 raise ValueError(f"observation term '{name}': {each} numbers, expected {len(columns)}")
             for frame in range(frames):  # oldest first
                 newest = frame == frames - 1
+                age[start + frame * each : start + (frame + 1) * each] = frames - 1 - frame
                 for which in [source] + (["q0"] if source == "q" and newest else []):
                     matrix = made.setdefault(which, torch.zeros(width, 3 if which == "g" else n))
                     for k, c in enumerate(columns):
@@ -206,4 +210,4 @@ def _channels(manager, group: str, n: int, action_joint) -> Channels:
         start += size
     if "q" not in made:
         raise ValueError(f"observation group '{group}': no term shows joint positions (joint_pos_rel)")
-    return Channels(**made)
+    return Channels(**made, age=age)

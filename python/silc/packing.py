@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 import torch
 from torch import Tensor
 
-from .torch import Channels, Contacts
+from .budget import Budget
+from .torch import Channels, Contacts, PenaltyOptions, StiffnessPenalty
 
 GROUP = "silc"
 
@@ -22,6 +24,20 @@ class PenaltySetup:
     """(n) [N·m/rad]"""
     alpha: Tensor
     """(n) [rad] action scale"""
+    kd: Optional[Tensor] = None
+    """(n) [N·m·s/rad]; the penalty's ``frequencies`` alone need it"""
+    period: Optional[float] = None
+    """[s] from one action to the next; likewise"""
+
+    def penalty(self, budget, options: PenaltyOptions) -> StiffnessPenalty:
+        """The penalty of this environment. budget: a Budget, a name or file, or a dict of its fields."""
+        if isinstance(budget, str):
+            budget = Budget.read(budget)
+        elif isinstance(budget, dict):
+            budget = Budget(**budget)
+        return StiffnessPenalty(
+            budget, self.channels, self.kp, self.alpha, options, kd=self.kd, period=self.period
+        )
 
 
 def pack_contacts(contacts: Contacts) -> Tensor:

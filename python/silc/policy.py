@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from .budget import Budget
-from .files import data_folders, find
+from .files import DEFAULT_MODE, DEFAULT_ROBOT, data_folders, find
 from .robot import Robot
 
 
@@ -111,9 +111,15 @@ class Layout:
         return full
 
     def columns(self, robot: Robot) -> Dict[str, np.ndarray]:
-        """How an observation moves with q0, q, a, tau, g: (width, joints or 3), scales inside."""
+        """How an observation moves with q0, q, v, a, tau, g: (width, joints or 3), scales inside."""
         table, n = self._core.table(list(robot.joints)), len(robot.joints)
-        names = {"joint_pos": "q", "prev_action": "a", "joint_torque": "tau", "projected_gravity": "g"}
+        names = {
+            "joint_pos": "q",
+            "joint_vel": "v",
+            "prev_action": "a",
+            "joint_torque": "tau",
+            "projected_gravity": "g",
+        }
         columns: Dict[str, np.ndarray] = {}
         for i, (source, column, age, scale, _, _) in enumerate(table):
             if source not in names:
@@ -123,7 +129,7 @@ class Layout:
                 columns.setdefault(name, np.zeros((self.width, width)))[i, column] += scale
         return columns
 
-    def channels(self, robot: Union[Robot, str] = "g1", dtype=None, device=None):
+    def channels(self, robot: Union[Robot, str] = DEFAULT_ROBOT, dtype=None, device=None):
         """``silc.torch.Channels`` of this layout, for ``StiffnessPenalty``."""
         import torch
 
@@ -138,13 +144,14 @@ class Layout:
         index = [robot.joints.index(j) for j in self.action_joints]
         if index != list(range(len(robot.joints))):
             made["action_joint"] = torch.as_tensor(index, device=device)
-        return Channels(**made)
+        age = [row[2] for row in self._core.table(list(robot.joints))]
+        return Channels(**made, age=torch.as_tensor(age, device=device))
 
 
 class Policy:
     """A network, the layout around it, and the history between its steps."""
 
-    def __init__(self, path: str, layout: Optional[str] = None, robot: Union[Robot, str] = "g1") -> None:
+    def __init__(self, path: str, layout: Optional[str] = None, robot: Union[Robot, str] = DEFAULT_ROBOT) -> None:
         self.robot = Robot.read(robot) if isinstance(robot, str) else robot
         given, folder = layout or "", data_folders("layouts", "SILC_LAYOUTS")
         if given and "/" not in given and not given.endswith(".yaml"):
@@ -171,7 +178,7 @@ class Policy:
     def budget(self) -> Budget:
         """The budget inside the file, else ``compliance``."""
         if not self._core.has_budget:
-            return Budget.read(self.metadata.get("silc_mode") or "compliance")
+            return Budget.read(self.metadata.get("silc_mode") or DEFAULT_MODE)
         return Budget(**self._core.budget)
 
     @property
@@ -285,7 +292,7 @@ class Policy:
         return self._core.evaluate(np.asarray(obs, dtype=float).reshape(-1))
 
 
-def load_policy(path: str, layout: Optional[str] = None, robot: Union[Robot, str] = "g1") -> Policy:
+def load_policy(path: str, layout: Optional[str] = None, robot: Union[Robot, str] = DEFAULT_ROBOT) -> Policy:
     """A policy from an ONNX file.
 
     Args:

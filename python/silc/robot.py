@@ -10,7 +10,7 @@ from typing import Dict, Optional, Tuple
 import numpy as np
 
 from . import _core
-from .files import find
+from .files import DEFAULT_ROBOT, find
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Robot:
     """silc's own MJCF of it"""
 
     @staticmethod
-    def read(name: str = "g1") -> "Robot":
+    def read(name: str = DEFAULT_ROBOT) -> "Robot":
         """A robot by name, or by the path of its robot.yaml or folder. ValueError otherwise."""
         d = _core.read_robot(find("robots", name, "{}/robot.yaml", "SILC_ROBOTS"))
         sites = _sites(d["model_file"])

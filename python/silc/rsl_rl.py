@@ -15,9 +15,8 @@ import torch
 from rsl_rl.algorithms import PPO
 from torch import Tensor, nn
 
-from .budget import Budget
 from .packing import GROUP, PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401
-from .torch import PenaltyOptions, StiffnessPenalty, add_gradients
+from .torch import PenaltyOptions, add_gradients
 
 
 def setup_of(env) -> PenaltySetup:
@@ -66,14 +65,8 @@ class SilcPPO(PPO):
             raise ValueError("SilcPPO: is made by construct_algorithm(), which asks the environment")
         if self.actor.is_recurrent:
             raise ValueError("SilcPPO: recurrent actors have no single observation to differentiate by")
-        if isinstance(budget, str):
-            budget = Budget.read(budget)
-        elif isinstance(budget, dict):
-            budget = Budget(**budget)
         options = PenaltyOptions.of(**(penalty or {}))
-        self.penalty = StiffnessPenalty(
-            budget, silc_setup.channels, silc_setup.kp, silc_setup.alpha, options
-        ).to(self.device)
+        self.penalty = silc_setup.penalty(budget, options).to(self.device)
         self._pairs: list = []
         self._score = 0.0
         self._had_symmetry = self.symmetry is not None

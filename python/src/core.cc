@@ -501,6 +501,8 @@ NB_MODULE(_core, m) {
     }
   });
 
+  m.attr("DEFAULT_ROBOT") = kDefaultRobot;
+  m.attr("DEFAULT_MODE") = kDefaultMode;
   m.def(
       "read_budget",
       [](const std::string& mode) { return BudgetDict(ReadPlainBudget(mode).spec); },

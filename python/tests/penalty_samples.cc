@@ -4,7 +4,8 @@
 //
 // Names of arrays: "input|…" what both sides are given, "body|…" and "contact|…" (S5),
 // "budget=NAME|…" the factors of (S6), "weight:OPTIONS|…" λ and the bound over iterations, and
-// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|gradient".
+// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|band_sigma", "…|band_driving",
+// "…|gradient". "angles:POINTS;SEED|…" are the points of the circle of the first iterations.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/rng.h"
+#include "silc/learn/band_penalty.h"
 #include "silc/learn/penalty.h"
 #include "silc/npz/npz.h"
 #include "silc/stiffness/contact_jacobian.h"
@@ -64,12 +66,16 @@ Tensor HadamardOf20() {
   return H;
 }
 
+constexpr double kPeriod = 0.02;  // [s]
+
 struct World {
   Servo servo;
   ContactBatch batch;
   std::vector<Network> networks;
   Tensor x, action;
   Channels channels;
+  std::vector<ColumnEntry> q, v, a, tau, g;  // what the channels are made of
+  std::vector<int> age;                      // of each number of the observation
 };
 
 World MakeWorld(Samples* samples) {
@@ -127,14 +133,17 @@ World MakeWorld(Samples* samples) {
   world.x = at::randn({kBatch, kObs}, at::kDouble);
   world.action = at::randn({kBatch, kJoints}, at::kDouble);
 
-  std::vector<ColumnEntry> q0, q, a, tau, g;
+  std::vector<ColumnEntry> q0, q, v, a, tau, g;
   for (int frame = 0; frame < kFrames; ++frame) {
     const int first = frame * kFrame;  // newest last
     for (int j = 0; j < kJoints; ++j) {
       q.push_back({first + j, j, 1.f});
       if (frame == kFrames - 1) q0.push_back(q.back());
+      // what is seen of q is also seen of the velocity, mixed in: no number more is needed
+      v.push_back({first + j, j, 0.03f});
       a.push_back({first + kJoints + j, j, 0.5f});
     }
+    world.age.insert(world.age.end(), kFrame, kFrames - 1 - frame);
     for (int j = 0; j < 3; ++j) {
       tau.push_back({first + 2 * kJoints + j, kJoints - 1 - j, 0.01f});
       g.push_back({first + 2 * kJoints + 3 + j, j, 1.f});
@@ -145,12 +154,21 @@ World MakeWorld(Samples* samples) {
   };
   world.channels = {
       dense(q0, kJoints), dense(q, kJoints), dense(a, kJoints), dense(tau, kJoints), dense(g, 3)};
+  samples->Add("input|v", dense(v, kJoints));
+  samples->Add("input|age", at::tensor(world.age));
+  world.q = q;
+  world.v = v;
+  world.a = a;
+  world.tau = tau;
+  world.g = g;
   return world;
 }
 
 void AddInputs(const World& world, const Tensor& signs, Samples* samples) {
   samples->Add("input|kp", ToTensor(world.servo.kp).view(-1));
   samples->Add("input|alpha", ToTensor(world.servo.alpha).view(-1));
+  samples->Add("input|kd", ToTensor(world.servo.kd).view(-1));
+  samples->Add("input|period", at::scalar_tensor(kPeriod, at::kDouble));
   samples->Add("input|mode", world.batch.mode);
   samples->Add("input|com", world.batch.com);
   samples->Add("input|hand_on_base", world.batch.hand_on_base);
@@ -189,6 +207,10 @@ std::vector<std::pair<std::string, BudgetSpec>> Budgets() {
   return {{"com", com}, {"hands", hands}, {"gains", gains}, {"posture", posture}};
 }
 
+// of the points of the circle in every case
+constexpr std::uint64_t kLoopSeed = 0x1234567890abcdef;
+constexpr int kLoopIteration = 7;
+
 // one case: the penalty of a type, with its gradient in every weight and bias
 void AddCase(const World& world,
              const std::string& name,
@@ -226,7 +248,21 @@ void AddCase(const World& world,
                     held == "torque" ? Tensor() : cast(world.channels.tau),
                     held == "gravity" ? Tensor() : cast(world.channels.g)};
   input.servo = {cast(ToTensor(world.servo.kp).view(-1)),
-                 cast(ToTensor(world.servo.alpha).view(-1))};
+                 cast(ToTensor(world.servo.alpha).view(-1)),
+                 cast(ToTensor(world.servo.kd).view(-1))};
+  BandEntries seen = {.q = world.q, .v = world.v, .a = world.a, .age = world.age};
+  if (held != "torque") seen.tau = world.tau;
+  if (held != "gravity") seen.g = world.g;
+  input.channels.loop =
+      MakeLoopPoints(DrawLoopAngles(config.action_loop_points, kLoopSeed, kLoopIteration),
+                     seen.a,
+                     seen.tau,
+                     seen.age,
+                     kObs,
+                     kJoints,
+                     type);
+  input.channels.band =
+      MakeBandPoints(config.frequencies, kPeriod, config.latency, seen, kObs, kJoints, type);
   input.budget = MakeBudgetFactors(spec, input.servo.kp, world.batch, type);
   input.gravity = cast(world.batch.gravity);
   input.signs = cast(signs);
@@ -244,6 +280,10 @@ void AddCase(const World& world,
   samples->Add(prefix + "sigma", result.sigma);
   samples->Add(prefix + "ok", result.ok);
   if (result.loop_norm.defined()) samples->Add(prefix + "loop_norm", result.loop_norm);
+  if (result.band_sigma.defined()) {
+    samples->Add(prefix + "band_sigma", result.band_sigma);
+    samples->Add(prefix + "band_driving", result.band_driving);
+  }
   samples->Add(prefix + "gradient", at::cat(flat));
 }
 
@@ -252,12 +292,99 @@ struct Spectrum {
   int probes;
 };
 
-void AddCases(const World& world, const Tensor& signs, Samples* samples) {
-  const auto number = [](double v) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", v);
-    return std::string(text);
+std::string Number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v);
+  return text;
+}
+
+std::string CaseName(Method method,
+                     const std::string& budget,
+                     const std::string& held,
+                     const PenaltyConfig& c,
+                     double bound) {
+  std::string hz;
+  for (const double f : c.frequencies) hz += (hz.empty() ? "" : ",") + Number(f);
+  return std::string("method=") + Name(method) + ";budget=" + budget + ";held=" + held +
+         ";hinge=" + c.hinge + ";sigmas=" + c.sigmas + ";spectral=" + c.spectral +
+         ";probes=" + std::to_string(c.probes) + ";bound=" + Number(bound) +
+         ";loop_gain_limit=" + Number(c.loop_gain_limit) +
+         ";action_loop_limit=" + Number(c.action_loop_limit) +
+         ";action_loop_weight=" + Number(c.action_loop_weight) +
+         ";action_loop_points=" + std::to_string(c.action_loop_points) + ";frequencies=" + hz +
+         ";damping_weight=" + Number(c.damping_weight) + ";latency=" + Number(c.latency) +
+         ";lipschitz=" + Number(c.lipschitz);
+}
+
+// the loop around the circle and the stiffness over a band, for every budget and bound
+void AddMovingCases(const World& world,
+                    at::ScalarType type,
+                    const Tensor& signs,
+                    Samples* samples) {
+  const auto add = [&](const std::string& budget,
+                       const BudgetSpec& spec,
+                       const std::string& held,
+                       const PenaltyConfig& c,
+                       double bound) {
+    const std::string name = CaseName(Method::kSilc, budget, held, c, bound);
+    AddCase(world, name, type, Method::kSilc, spec, held, c, bound, signs, samples);
   };
+  PenaltyConfig around;
+  around.hinge = "log";
+  around.sigmas = "all";
+  around.action_loop_limit = 0.3;
+  PenaltyConfig band = around;
+  band.action_loop_limit = 0.9;
+  band.frequencies = {0, 1, 5};
+  for (const auto& [budget, spec] : Budgets()) {
+    for (const double bound : {0.9, 1.0, 1.5}) {
+      for (const int points : {1, 5}) {
+        around.action_loop_points = points;
+        add(budget, spec, "none", around, bound);
+      }
+      for (const char* hinge : {"square", "log"}) {
+        band.hinge = hinge;
+        add(budget, spec, "none", band, bound);
+      }
+    }
+  }
+  const BudgetSpec first = Budgets()[0].second;
+  for (const char* held : {"torque", "gravity"}) {
+    add("com", first, held, around, 1);
+    add("com", first, held, band, 1);
+  }
+  around.action_loop_weight = 2;
+  around.spectral = "power";
+  around.sigmas = "largest";
+  add("com", first, "none", around, 1);
+  band.damping_weight = 3;
+  for (const double latency : {0.004, 0.03}) {
+    band.latency = latency;
+    add("com", first, "none", band, 1);
+  }
+  // both at once, and samples that only the band's own loop leaves out
+  band.action_loop_points = 2;
+  band.action_loop_limit = 0.3;
+  for (const double limit : {100.0, 1.5}) {
+    band.loop_gain_limit = limit;
+    add("com", first, "none", band, 1);
+  }
+}
+
+void AddAngles(Samples* samples) {
+  for (const int points : {1, 4, 9}) {
+    for (const std::uint64_t seed : {std::uint64_t{1}, kLoopSeed}) {
+      std::vector<Tensor> rows;
+      for (int iteration = 0; iteration < 3; ++iteration) {
+        rows.push_back(at::tensor(DrawLoopAngles(points, seed, iteration), at::kDouble));
+      }
+      samples->Add("angles:" + std::to_string(points) + ";" + std::to_string(seed),
+                   at::stack(rows));
+    }
+  }
+}
+
+void AddCases(const World& world, const Tensor& signs, Samples* samples) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const auto add = [&](Method method,
                          const std::string& budget,
@@ -265,12 +392,7 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
                          const std::string& held,
                          const PenaltyConfig& c,
                          double bound) {
-      const std::string name =
-          std::string("method=") + Name(method) + ";budget=" + budget + ";held=" + held +
-          ";hinge=" + c.hinge + ";sigmas=" + c.sigmas + ";spectral=" + c.spectral +
-          ";probes=" + std::to_string(c.probes) + ";bound=" + number(bound) +
-          ";loop_gain_limit=" + number(c.loop_gain_limit) +
-          ";action_loop_limit=" + number(c.action_loop_limit) + ";lipschitz=" + number(c.lipschitz);
+      const std::string name = CaseName(method, budget, held, c, bound);
       AddCase(world, name, type, method, spec, held, c, bound, signs, samples);
     };
     for (const auto& [budget, spec] : Budgets()) {
@@ -322,6 +444,7 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
     add(Method::kLcp, "com", first, "none", lipschitz, 1);
     lipschitz.spectral = "power";
     add(Method::kScalarLcp, "com", first, "none", lipschitz, 1);
+    AddMovingCases(world, type, signs, samples);
   }
 }
 
@@ -384,6 +507,7 @@ int main(int argc, char** argv) {
   }
   AddCases(world, signs, &samples);
   AddWeights(&samples);
+  AddAngles(&samples);
   samples.Write(argv[1]);
   return 0;
 }

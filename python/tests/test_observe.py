@@ -211,3 +211,9 @@ def test_a_foreign_model_is_refused_by_name():
     model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><body name='b'/></worldbody></mujoco>")
     with pytest.raises(ValueError, match="model: has no joint 'left_hip_pitch_joint'"):
         silc.Observer(silc.load_policy(POLICY), model)
+
+
+def test_what_holds_unsaid_is_what_the_core_says():
+    from silc import _core, files
+
+    assert (files.DEFAULT_ROBOT, files.DEFAULT_MODE) == (_core.DEFAULT_ROBOT, _core.DEFAULT_MODE)

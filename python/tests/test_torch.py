@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """silc.torch: equal to the C++ trainer, derivatives against differences, bad input refused."""
 
+import cmath
+import dataclasses
+import math
 import pathlib
+import re
 import sys
 
 import pytest
@@ -10,6 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: silc.torc
 import numpy as np  # noqa: E402
 from torch import nn  # noqa: E402
 
+from conftest import ROOT  # noqa: E402
 from silc.torch import (  # noqa: E402
     BodyJacobians,
     Budget,
@@ -23,6 +28,7 @@ from silc.torch import (  # noqa: E402
     budget_factors,
     condition_matrix,
     contact_kinematics,
+    draw_loop_angles,
     linearise,
     one_step_stiffness,
     settle,
@@ -73,7 +79,8 @@ def actors_of(samples, dtype):
 
 
 def channels_of(samples, dtype):
-    return Channels(*(tensor(samples, f"input|{n}", dtype) for n in ("q0", "q", "a", "tau", "g")))
+    seen = {n: tensor(samples, f"input|{n}", dtype) for n in ("q0", "q", "a", "tau", "g", "v")}
+    return Channels(**seen, age=tensor(samples, "input|age", torch.int64))
 
 
 class Opaque(nn.Module):
@@ -103,6 +110,11 @@ def run_case(samples, name, wrap=lambda actor: actor):
         probes=int(o["probes"]),
         loop_gain_limit=float(o["loop_gain_limit"]),
         action_loop_limit=float(o["action_loop_limit"]),
+        action_loop_weight=float(o["action_loop_weight"]),
+        action_loop_points=int(o["action_loop_points"]),
+        frequencies=[float(f) for f in o["frequencies"].split(",") if f],
+        damping_weight=float(o["damping_weight"]),
+        latency=float(o["latency"]),
         lipschitz=float(o["lipschitz"]),
     )
     penalty = StiffnessPenalty(
@@ -111,7 +123,13 @@ def run_case(samples, name, wrap=lambda actor: actor):
         tensor(samples, "input|kp", dtype),
         tensor(samples, "input|alpha", dtype),
         options,
+        kd=tensor(samples, "input|kd", dtype),
+        period=float(samples["input|period"]),
+        seed=0x1234567890ABCDEF,
     )
+    # the iteration of penalty_samples.cc
+    penalty.iteration = 7
+    penalty.draw_loop_angles()
     actor = wrap(actors_of(samples, dtype))
     std = torch.cat([tensor(samples, f"input|actor{k}.std", dtype) for k in range(2)])
     result = penalty.evaluate(
@@ -154,6 +172,11 @@ def check_case(samples, name, wrap=lambda actor: actor):
     assert relative(result.sigma[torch.from_numpy(ok)], expected["sigma"][ok]) < tolerance
     if "loop_norm" in expected:
         assert relative(result.loop_norm, expected["loop_norm"]) < tolerance
+    for name_of in ("band_sigma", "band_driving"):
+        found = getattr(result, name_of)
+        assert (found is None) == (name_of not in expected)
+        if found is not None:
+            assert relative(found[torch.from_numpy(ok)], expected[name_of][ok]) < tolerance
     assert relative(gradient, expected["gradient"]) < (tolerance if double else 2e-5)
     return float(expected["value"])
 
@@ -256,6 +279,31 @@ def test_weight_and_bound_move_as_the_trainers(samples):
             weight.follow(violation, score)
 
 
+def test_points_of_the_circle_are_the_trainers(samples):
+    names = [n for n in samples if n.startswith("angles:")]
+    assert len(names) == 6
+    for name in names:
+        points, seed = (int(v) for v in name[len("angles:") :].split(";"))
+        for iteration, angles in enumerate(samples[name]):
+            assert draw_loop_angles(points, seed, iteration) == pytest.approx(angles, rel=1e-15)
+
+
+def test_options_have_the_trainers_names_and_defaults():
+    text = (ROOT / "silc/learn/config.h").read_text()
+    body = text[text.index("struct PenaltyConfig {") :]
+    body = body[: body.index("};")]
+    found = dict(re.findall(r"^  [\w:<>]+ (\w+)(?: = ([^;]+))?;", body, re.MULTILINE))
+    own = {f.name: f.default for f in dataclasses.fields(PenaltyOptions)}
+    own["lambda"] = own.pop("lambda_")
+    # method: a trainer may have none. spectral_gain is of sn-lcp, which is no penalty
+    assert set(found) - {"spectral_gain"} == set(own)
+    for name, default in own.items():
+        if name == "frequencies":
+            assert default == () and found[name] == ""
+        elif name != "method":
+            assert type(default)(found[name].strip('"')) == default, name
+
+
 # ---- without the C++ side ------------------------------------------------------------------------
 
 
@@ -281,6 +329,8 @@ def small_world(dtype=torch.float64, joints=16, hidden=(9, 7), activation=nn.ELU
         a=0.5 * eye[:, joints : 2 * joints],
         tau=0.01 * eye[:, 2 * joints : 3 * joints],
         g=eye[:, 3 * joints :],
+        v=0.03 * eye[:, :joints],
+        age=torch.arange(obs) % 3,
     )
     widths, layers = (obs, *hidden), []
     for inputs, outputs in zip(widths, widths[1:]):
@@ -297,6 +347,11 @@ def small_world(dtype=torch.float64, joints=16, hidden=(9, 7), activation=nn.ELU
 def methods():
     yield PenaltyOptions.of("silc")
     yield PenaltyOptions.of("silc", hinge="square", sigmas="largest")
+    # the new terms alone count where the static one has all the room
+    loose = {"bound_start": 1e6, "bound_end": 1e6}
+    yield PenaltyOptions.of("silc", action_loop_points=3, action_loop_limit=0.01)
+    yield PenaltyOptions.of("silc", frequencies=[1, 5], latency=0.004, damping_weight=1.0)
+    yield PenaltyOptions.of("silc", frequencies=[5], damping_weight=10.0, **loose)
     yield PenaltyOptions.of("silc-paper", sigmas="all")
     yield PenaltyOptions.of("scalar-lcp", lipschitz=0.2)
     yield PenaltyOptions.of("alcp", lipschitz=0.2)
@@ -307,7 +362,8 @@ def test_gradient_is_the_difference_quotient_in_double(activation):
     for options in methods():
         actor, channels, kp, alpha, contacts, x = small_world(activation=activation)
         budget = Budget(com=(200, 300, 2000), left_hand=300)
-        penalty = StiffnessPenalty(budget, channels, kp, alpha, options)
+        # hardly any damping of the servo: the loop drives
+        penalty = StiffnessPenalty(budget, channels, kp, alpha, options, kd=1e-4 * kp, period=0.02)
         value = penalty.evaluate(actor, x, contacts).value
         assert float(value.detach()) > 1e-4, "nothing violated: the test would be empty"
         gradient = torch.autograd.grad(value, list(actor.parameters()), allow_unused=True)
@@ -325,7 +381,7 @@ def test_gradient_is_the_difference_quotient_in_double(activation):
                     largest = max(largest, abs(found))
                     worst = max(worst, abs(found - (up - down) / (2 * step)))
         # central differences at 1e-6: 1e-10 of the value, 1e-12 of the third derivative
-        assert worst < 2e-6 * largest, (options.method, worst, largest)
+        assert worst < 2e-6 * largest, (options, worst, largest)
 
 
 @pytest.mark.parametrize(
@@ -488,10 +544,13 @@ def test_actions_may_have_their_own_order():
 
 
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.compile needs PyTorch 2")
-@pytest.mark.parametrize("method", ["silc", "silc-paper"])
-def test_it_compiles_whole(method):
+@pytest.mark.parametrize(
+    "method,more", [("silc", {}), ("silc-paper", {}), ("silc", {"frequencies": [1, 5], "action_loop_points": 2})]
+)
+def test_it_compiles_whole(method, more):
     actor, channels, kp, alpha, contacts, x = small_world(torch.float32)
-    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, PenaltyOptions.of(method))
+    options = PenaltyOptions.of(method, **more)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options, kd=0.02 * kp, period=0.02)
     eager = penalty.evaluate(actor, x, contacts)
 
     def value(x, contacts):
@@ -506,9 +565,104 @@ def test_it_compiles_whole(method):
         assert relative(a, b.detach()) < 1e-4
 
 
+def test_points_of_the_circle_change_with_the_iteration():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options = PenaltyOptions.of("silc", action_loop_points=4)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options, seed=3)
+    first = penalty.loop_angles.clone()
+    # one in each quarter of the half circle
+    assert torch.equal((first * 4 / math.pi).floor(), torch.arange(4, dtype=torch.float64))
+    penalty(actor, x, contacts)
+    assert torch.equal(penalty.loop_angles, first)
+    penalty.follow(1.0)
+    assert not bool((penalty.loop_angles == first).any())
+    twin = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options, seed=3)
+    twin.load_state_dict(penalty.state_dict())
+    assert torch.equal(twin.loop_angles, penalty.loop_angles)
+    assert StiffnessPenalty(Budget(com=300), channels, kp, alpha).loop_angles is None
+
+
+def test_the_loop_is_held_where_it_is_largest_on_the_circle():
+    """‖A(z)‖ worked out with complex numbers, frame by frame."""
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options = PenaltyOptions.of("silc", action_loop_points=6)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options)
+    found = penalty.evaluate(actor, x, contacts).loop_norm
+    linear = linearise(actor, x)
+    largest = torch.zeros_like(found)
+    for angle in [0.0, *penalty.loop_angles.tolist()]:
+        A = 0
+        for age in range(3):
+            frame = (channels.age == age).to(kp.dtype).unsqueeze(1)
+            seen = linear.jacobian(frame * channels.a) + linear.jacobian(frame * channels.tau) * (kp * alpha)
+            A = A + seen * cmath.exp(-1j * angle * (age + 1))
+        largest = torch.maximum(largest, torch.linalg.matrix_norm(A, 2))
+    assert relative(found, largest.detach()) < 1e-9
+
+
+def test_the_band_is_the_stiffness_of_a_moving_robot():
+    """K(jω) from a simulation of the linearised policy, and σ and ν of it with complex numbers."""
+    actor, channels, kp, alpha, contacts, x = small_world()
+    with torch.no_grad():
+        for parameter in actor.parameters():
+            parameter.mul_(0.6)  # a stable loop: the simulation is to settle
+    hz, period, kd = 3.0, 0.02, 0.02 * kp
+    options = PenaltyOptions.of("silc", frequencies=[hz])
+    budget = Budget(com=300, left_hand=300)
+    penalty = StiffnessPenalty(budget, channels, kp, alpha, options, kd=kd, period=period)
+    result = penalty.evaluate(actor, x, contacts)
+    factors = budget_factors(budget, kp, contacts)
+    linear, omega, n = linearise(actor, x), 2 * math.pi * hz, kp.shape[0]
+    frames = [(channels.age == age).to(kp.dtype).unsqueeze(1) for age in range(3)]
+    J = {name: [linear.jacobian(f * getattr(channels, name)) for f in frames] for name in ("q", "v", "a", "tau", "g")}
+    # the joints go as e^{jωt}, one after the other: columns of the identity
+    z = cmath.exp(1j * omega * period)
+    q = torch.eye(n, dtype=torch.complex128)
+    E = contacts.gravity.to(torch.complex128)
+    a = [torch.zeros(x.shape[0], n, n, dtype=torch.complex128) for _ in range(4)]  # newest first
+    for k in range(400):
+        new = 0
+        for age in range(3):
+            moved = z ** (k - age) * q
+            # torque by the target of the step before
+            tau = (kp * alpha).unsqueeze(1) * a[age] - (kp + 1j * omega * kd).unsqueeze(1) * moved
+            new = new + J["q"][age].to(q.dtype) @ moved + J["v"][age].to(q.dtype) @ (1j * omega * moved)
+            new = new + J["a"][age].to(q.dtype) @ a[age] + J["tau"][age].to(q.dtype) @ tau
+            new = new + J["g"][age].to(q.dtype) @ (E @ moved)
+        a = [new, *a[:3]]
+    X = a[0] / z**399
+    hold = (1 - cmath.exp(-1j * omega * period)) / (1j * omega * period)
+    K_e = torch.diag(kp) - hold * (kp * alpha).unsqueeze(1) * X
+    P = factors.P.to(q.dtype)
+    A = 2 * P.transpose(1, 2) @ K_e @ P - factors.unit
+    ok = result.ok
+    assert bool(ok.all())
+    assert relative(result.band_sigma, torch.linalg.matrix_norm(A, 2).detach()) < 1e-6
+    K = K_e + 1j * omega * torch.diag(kd)
+    S = (K - K.conj().transpose(1, 2)) / 2j
+    driving = torch.linalg.eigvalsh(-2 * P.transpose(1, 2) @ S @ P)[:, -1]
+    # ν is the difference of two numbers ten times as large
+    assert relative(result.band_driving, driving.detach()) < 1e-5
+
+
+def test_the_band_is_in_the_figures():
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options = PenaltyOptions.of("silc", frequencies=(0, 1, 3), action_loop_points=2)
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options, kd=0.02 * kp, period=0.02)
+    assert len(penalty.band) == 2
+    penalty(actor, x, contacts)
+    figures = penalty.follow(1.0)
+    assert figures["band_sigma_p99"] >= figures["band_sigma_mean"] > 0
+    assert 0 <= figures["band_driving"] <= 1
+    # 0 Hz alone is the penalty as it is
+    plain = StiffnessPenalty(Budget(com=300), channels, kp, alpha)
+    still = StiffnessPenalty(Budget(com=300), channels, kp, alpha, PenaltyOptions.of("silc", frequencies=[0]))
+    assert float(plain.evaluate(actor, x, contacts).value) == float(still.evaluate(actor, x, contacts).value)
+
+
 def test_bad_input_is_named():
     actor, channels, kp, alpha, contacts, x = small_world()
-    budget = Budget(com=300)
+    budget, moving = Budget(com=300), PenaltyOptions.of(frequencies=[3, 30])
     penalty = StiffnessPenalty(budget, channels, kp, alpha)
     for message, call in (
         ("hinge: 'cubic' is not one of square, log", lambda: PenaltyOptions(hinge="cubic")),
@@ -517,6 +671,22 @@ def test_bad_input_is_named():
         ("bound_start: 0 is outside", lambda: PenaltyOptions.of(bound_start=0)),
         ("probes: only sigmas='all'", lambda: PenaltyOptions(probes=2)),
         ("spectral: power finds the largest", lambda: PenaltyOptions.of(spectral="power")),
+        ("frequencies: -1 is outside", lambda: PenaltyOptions.of(frequencies=[-1])),
+        ("action_loop_points: 65 is outside", lambda: PenaltyOptions.of(action_loop_points=65)),
+        ("kd: frequencies need it", lambda: StiffnessPenalty(budget, channels, kp, alpha, moving)),
+        ("period: None s", lambda: StiffnessPenalty(budget, channels, kp, alpha, moving, kd=kp)),
+        (
+            "frequencies: 30 Hz is not under 25 Hz, half the policy's rate",
+            lambda: StiffnessPenalty(budget, channels, kp, alpha, moving, kd=kp, period=0.02),
+        ),
+        (
+            "kd: 3 numbers, kp has 16",
+            lambda: StiffnessPenalty(budget, channels, kp, alpha, moving, kd=kp[:3], period=0.02),
+        ),
+        (
+            r"channels.age: shape \(4,\), expected \(51,\)",
+            lambda: StiffnessPenalty(budget, channels._replace(age=channels.age[:4]), kp, alpha),
+        ),
         ("com: 2 numbers, expected 3", lambda: Budget(com=(1, 2))),
         ("com: .* must be finite and positive", lambda: Budget(com=(1, 2, -3))),
         ("hand_floor: names no hand", lambda: Budget(hand_floor=0.5)),

@@ -22,6 +22,11 @@ rm -rf "$2/wheel" "$2/site"
 cd "$2"
 PYTHONPATH="$2/site" "$venv/bin/python" -c 'import silc; print(silc.Robot.read("g1").name, silc.Budget.read("compliance"))'
 ls -l "$2"/wheel
+# a wheel that says it serves later Pythons must hold a module that does
+if compgen -G "$2/wheel/silc-*-abi3-*.whl" >/dev/null && [[ ! -e $2/site/silc/_core.abi3.so ]]; then
+  echo "the wheel is called abi3, its module is $(basename "$2"/site/silc/_core*.so)" >&2
+  exit 1
+fi
 # users bring their own MuJoCo
 if readelf -d "$2"/site/silc/_core*.so | grep -i mujoco; then
   echo "silc._core must not link MuJoCo" >&2

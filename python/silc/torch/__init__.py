@@ -10,6 +10,8 @@ Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins w
 
 from ..budget import Budget
 from .actors import InputScaling, SideBySide, linearise
+from .band import BandPoint, band_points
+from .circle import draw_loop_angles
 from .contact import (
     BodyJacobians,
     BudgetFactors,
@@ -24,7 +26,6 @@ from .penalty import (
     StiffnessPenalty,
     add_gradients,
     anisotropic_penalty,
-    hinge,
     log_prob_gradient_penalty,
     paper_penalty,
     scalar_penalty,
@@ -38,8 +39,10 @@ from .stiffness import (
     sigma,
     static_stiffness,
 )
+from .terms import hinge
 
 __all__ = [
+    "BandPoint",
     "BodyJacobians",
     "Budget",
     "BudgetFactors",
@@ -53,9 +56,11 @@ __all__ = [
     "StiffnessPenalty",
     "add_gradients",
     "anisotropic_penalty",
+    "band_points",
     "budget_factors",
     "condition_matrix",
     "contact_kinematics",
+    "draw_loop_angles",
     "hinge",
     "linearise",
     "log_prob_gradient_penalty",

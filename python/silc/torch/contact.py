@@ -63,7 +63,8 @@ class BodyJacobians(NamedTuple):
 
 
 def contact_kinematics(body: BodyJacobians, mode: Tensor) -> Contacts:
-    """Motions that the contacts leave (S5), in double precision.
+    """Motions that the contacts leave (S5), in double precision. Batched twin, in PyTorch, of
+    ComputeContactKinematics() in the C++ core.
 
         base velocity = B q̇,  B = −J_fb⁻¹ J_fj;   J = J_xj + J_xb B;   E = [g_B]× B_rot
         double support: J_c q̇ = 0, and B is made zero on the motions that J_c forbids
@@ -134,6 +135,7 @@ def budget_factors(
     budget: Budget, kp: Tensor, contacts: Contacts, dtype: Optional[torch.dtype] = None
 ) -> BudgetFactors:
     """(S6) of every sample, worked out in double on the batch's device, handed out as `dtype`.
+    Twin, in PyTorch, of FactorBudget() and StackBudgetRows() in the C++ core.
 
     With Ŵ = W^½, Π_c the projector off the rows of J_c Ŵ⁻¹ and (J Ŵ⁻¹ Π_c)ᵀ = Q R:
 

@@ -84,6 +84,12 @@ def largest_singular(A: Tensor) -> Singular:
     return Singular(w.norm(2, 2), u, unit(w))
 
 
+def embedded(re: Tensor, im: Tensor) -> Tensor:
+    """A complex matrix as the real one [Re −Im; Im Re]: it has the norm, and for a Hermitian one the
+    eigenvalues."""
+    return torch.cat((torch.cat((re, -im), 2), torch.cat((im, re), 2)), 1)
+
+
 def inverse(A: Tensor) -> Tensor:
     """A⁻¹; entries are not finite where A is singular."""
     return torch.linalg.inv_ex(A)[0]

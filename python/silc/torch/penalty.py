@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from ..budget import Budget, check_choice
 from .actors import Actor, Linearised, linearise
+from .band import BandPoint, band_penalty, band_points
+from .circle import Feedback, circle_columns, circle_feedback, draw_loop_angles, hold_feedback
 from .contact import BudgetFactors, Contacts, budget_factors
 from .matrices import Singular, eigen, largest_singular, over_matrix, singular
 from .stiffness import (
@@ -26,6 +28,7 @@ from .stiffness import (
     settle,
     static_stiffness,
 )
+from .terms import hinge, mean_of, with_gradient
 
 METHODS = ("silc", "silc-paper", "scalar-lcp", "alcp", "lcp")
 
@@ -77,6 +80,14 @@ class PenaltyOptions:
     """[1] ‖S_a + S_τ Kp α‖₂ above this is penalised (silc)"""
     action_loop_weight: float = 0.1
     """[1] relative to the stiffness term"""
+    action_loop_points: int = 0
+    """of the unit circle, drawn each iteration, at which the loop is held beside z = 1 (P16)"""
+    frequencies: Tuple[float, ...] = ()
+    """[Hz] at which K(jω) is held too, (S12) and (S13) (silc)"""
+    damping_weight: float = 0.1
+    """[1] of (S13), relative to (S12)"""
+    latency: float = 0.0
+    """[s] of the loop that K(jω) is of"""
     loop_gain_limit: float = 100.0
     """[1] entries of (I−S_a)⁻¹ beyond this: sample left out"""
     lipschitz: float = 2.0
@@ -92,6 +103,10 @@ class PenaltyOptions:
             value = getattr(self, name)
             if not (isinstance(value, (int, float)) and low <= value <= high):
                 raise ValueError(f"{name}: {value} is outside [{low:g}, {high:g}]")
+        object.__setattr__(self, "frequencies", tuple(self.frequencies))  # a list of a config file
+        for f in self.frequencies:
+            if not (isinstance(f, (int, float)) and 0 <= f <= 1000):
+                raise ValueError(f"frequencies: {f} is outside [0, 1000] Hz")
         if self.probes > 0 and self.sigmas != "all":
             raise ValueError("probes: only sigmas='all' takes random combinations; set it, or probes=0")
         if self.sigmas == "all" and self.spectral == "power":
@@ -132,6 +147,9 @@ _RANGES = (
     ("probes", 0, 64),
     ("action_loop_limit", 0.01, 100),
     ("action_loop_weight", 0, 1e6),
+    ("action_loop_points", 0, 64),
+    ("damping_weight", 0, 1e6),
+    ("latency", 0, 1),
     ("loop_gain_limit", 1, 1e9),
     ("lipschitz", 1e-3, 1e6),
 )
@@ -147,17 +165,11 @@ class PenaltyResult(NamedTuple):
     ok: Tensor
     """(B) bool: samples that took part"""
     loop_norm: Optional[Tensor] = None
-    """(B) ‖S_a + S_τ Kp α‖₂ (silc)"""
-
-
-def hinge(sigma: Tensor, kind: str, bound: Tensor) -> Tuple[Tensor, Tensor]:
-    """Value and slope of (S8) at σ/bound: square (σ/b − 1)₊², log (ln σ/b)₊²."""
-    check_choice("hinge", kind, ("square", "log"))
-    if kind == "log":
-        over = (sigma / bound).clamp_min(1).log()
-        return over.square(), 2 * over / sigma.clamp_min(1e-12)
-    over = (sigma / bound - 1).clamp_min(0)
-    return over.square(), 2 * over / bound
+    """(B) largest ‖A(z)‖₂ of the loop's points, ‖S_a + S_τ Kp α‖₂ at z = 1 (silc)"""
+    band_sigma: Optional[Tensor] = None
+    """(B) largest σ(ω) of ``frequencies``, of the margin where the bound is under 1"""
+    band_driving: Optional[Tensor] = None
+    """(B) largest ν(ω); above 0 the loop drives"""
 
 
 def draw_signs(options: PenaltyOptions, batch: int, joints: int, like: Tensor) -> Optional[Tensor]:
@@ -199,15 +211,6 @@ def _penalised_directions(
     return _Directions(value.sum(1), s.sigma[:, 0], left, right)
 
 
-def _with_gradient(value: Tensor, surrogate: Tensor) -> Tensor:
-    """`value`, with the gradient of `surrogate`."""
-    return value.detach() + (surrogate - surrogate.detach())
-
-
-def _mean_of(value: Tensor, ok: Tensor) -> Tensor:
-    return (value * ok.to(value.dtype)).mean()
-
-
 def _newest(linear: Linearised, channels: Channels, joints: int) -> Tensor:
     return joint_rows(linear.jacobian(channels.q0), channels, joints)
 
@@ -232,7 +235,7 @@ def scalar_penalty(
     surrogate = linear.along(action_columns(p, channels), channels.q0, s.v[:, :1]) / J.shape[0]
     ok = torch.ones_like(largest, dtype=torch.bool)
     return PenaltyResult(
-        _with_gradient(over.square().mean(), surrogate), largest / options.lipschitz, ok
+        with_gradient(over.square().mean(), surrogate), largest / options.lipschitz, ok
     )
 
 
@@ -250,7 +253,7 @@ def anisotropic_penalty(
     surrogate = linear.along(action_columns(p, channels), channels.q0, torch.matmul(w, J)) / J.shape[0]
     ok = torch.ones_like(largest, dtype=torch.bool)
     relative = ((largest + k2).clamp_min(0) / k2).sqrt()
-    return PenaltyResult(_with_gradient(over.square().mean(), surrogate), relative, ok)
+    return PenaltyResult(with_gradient(over.square().mean(), surrogate), relative, ok)
 
 
 def paper_penalty(
@@ -274,7 +277,7 @@ def paper_penalty(
     p = -torch.matmul(d.left, factors.P.transpose(1, 2)) * gain
     r = torch.matmul(d.right, factors.Pi.transpose(1, 2))
     surrogate = linear.along(action_columns(p, channels), channels.q0, r) / K.shape[0]
-    return PenaltyResult(_with_gradient(_mean_of(d.value, ok), surrogate), d.sigma, ok)
+    return PenaltyResult(with_gradient(mean_of(d.value, ok), surrogate), d.sigma, ok)
 
 
 def static_penalty(
@@ -287,12 +290,20 @@ def static_penalty(
     options: PenaltyOptions,
     bound: Tensor,
     signs: Optional[Tensor] = None,
+    loop_angles: Optional[Tensor] = None,
+    band: Sequence[BandPoint] = (),
+    kd: Optional[Tensor] = None,
 ) -> PenaltyResult:
     """(S7c) on K_s, ‖2 Pᵀ(K − m)P/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under
-    its limit (silc)."""
+    its limit (silc).
+
+    loop_angles (points) [rad]: where ‖A(z)‖ is held too (P16). band: of ``band_points()``, where K(jω) is held
+    too (P17); it needs kd (n) [N·m·s/rad].
+    """
     gain = kp * alpha
     sees_gravity = channels.g is not None and gravity is not None
-    settled = settle(linear, channels, kp, alpha, gravity)
+    around = None if loop_angles is None else circle_columns(channels, loop_angles)
+    settled = settle(linear, channels, kp, alpha, gravity, around)
     eye = torch.eye(kp.shape[0], dtype=settled.X.dtype, device=settled.X.device)
     zero = torch.zeros((), dtype=settled.X.dtype, device=settled.X.device)
 
@@ -322,34 +333,39 @@ def static_penalty(
         along.append(-torch.matmul(r, K.transpose(1, 2)))
     if sees_gravity:
         along.append(torch.matmul(r, gravity.transpose(1, 2)))
-    direction = torch.cat(along, 2)
-    value = _mean_of(d.value, ok)
+    direction, width = torch.cat(along, 2), settled.columns.shape[1]
+    # the columns of other points of the circle are the loop's alone
+    own = direction.shape[2]
+    direction = nn.functional.pad(direction, (0, width - own))
+    value = mean_of(d.value, ok)
 
     # the action loop, also of samples left out: it is what brings them back
-    loop_norm = None
+    points = []
     if channels.a is not None or channels.tau is not None:
-        feedback = eye - settled.loop  # S_a + S_τ Kp α
-        sane = torch.where(over_matrix(torch.isfinite(feedback).all(2).all(1)), feedback, zero)
-        s = largest_singular(sane) if options.spectral == "power" else singular(sane)
-        loop_norm = s.sigma[:, 0]
-        # a bound that is still being tightened leaves the loop as much room
-        limit = options.action_loop_limit + 0.5 * bound.clamp_min(1).log()
-        over = (loop_norm - limit).clamp_min(0)
-        p_a = (2 * options.action_loop_weight * over).view(-1, 1, 1) * s.u[:, :1]
-        v = s.v[:, :1]
-        around = [torch.zeros_like(v)]  # joints at rest
-        if channels.a is not None:
-            around.append(v)
-        if channels.tau is not None:
-            around.append(v * gain)
-        if sees_gravity:
-            around.append(torch.zeros((v.shape[0], 1, 3), dtype=v.dtype, device=v.device))
-        # one tangent more beside those of the stiffness: one chain through the network serves both
-        direction = torch.cat((direction, torch.cat(around, 2)), 1)
-        pull = torch.cat((pull, p_a), 1)
-        value = value + options.action_loop_weight * over.square().mean()
+        # z = 1, where trained policies have their slowest modes: S_a + S_τ Kp α
+        n = kp.shape[0]
+        a = n if channels.a is not None else -1
+        tau = -1 if channels.tau is None else n if channels.a is None else 2 * n
+        points.append(Feedback(eye - settled.loop, None, (a, -1), (tau, -1)))
+    if settled.more is not None:
+        points += circle_feedback(settled.more, channels, gain, own)
+    loop_norm = None
+    # a bound that is still being tightened leaves the loop as much room
+    limit = options.action_loop_limit + 0.5 * bound.clamp_min(1).log()
+    for point in points:
+        # tangents beside those of the stiffness: one chain through the network serves all
+        loop = hold_feedback(point, width, gain, limit, options.action_loop_weight, options.spectral)
+        direction, pull = torch.cat((direction, loop.direction), 1), torch.cat((pull, loop.pull), 1)
+        value = value + loop.value
+        loop_norm = loop.norm if loop_norm is None else torch.maximum(loop_norm, loop.norm)
     surrogate = linear.along(action_columns(pull, channels), settled.columns, direction) / K.shape[0]
-    return PenaltyResult(_with_gradient(value, surrogate), d.sigma, ok, loop_norm)
+    if not band:
+        return PenaltyResult(with_gradient(value, surrogate), d.sigma, ok, loop_norm)
+    moved = band_penalty(
+        linear, channels, band, kp, kd, alpha, factors, gravity if sees_gravity else None, options, bound, ok
+    )
+    total = with_gradient(value + moved.value, surrogate + moved.surrogate)
+    return PenaltyResult(total, d.sigma, ok, loop_norm, moved.sigma, moved.driving)
 
 
 class PenaltyWeight:
@@ -447,6 +463,9 @@ class StiffnessPenalty(nn.Module):
         kp: (n) servo gains [N·m/rad], robot's order.
         alpha: (n) action scale [rad], 0 where the policy does not command.
         options: ``PenaltyOptions.of("silc")`` by default.
+        kd: (n) servo damping [N·m·s/rad]; ``frequencies`` alone need it.
+        period: [s] from one action to the next; likewise.
+        seed: of the points of ``action_loop_points``. Processes that train together have the same.
     """
 
     def __init__(
@@ -456,6 +475,10 @@ class StiffnessPenalty(nn.Module):
         kp,
         alpha,
         options: Optional[PenaltyOptions] = None,
+        *,
+        kd=None,
+        period: Optional[float] = None,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.options = PenaltyOptions.of("silc") if options is None else options
@@ -479,8 +502,11 @@ class StiffnessPenalty(nn.Module):
                 tau=channels.tau if budget.torque == "followed" else None,
                 g=channels.g if budget.gravity == "followed" else None,
             )
-        for name in ("q0", "q", "a", "tau", "g", "action_joint"):
+        for name in Channels._fields:
             self.register_buffer(f"channel_{name}", getattr(channels, name), persistent=False)
+        self.seed = int(seed)
+        self.register_buffer("loop_angles", None, persistent=False)
+        self._make_band(channels, kd, period)
         self.weight = PenaltyWeight(self.options)
         self.iteration = 0
         self.last: Optional[PenaltyResult] = None
@@ -489,11 +515,47 @@ class StiffnessPenalty(nn.Module):
         self._ok: List[Tensor] = []
         self._held: List[Tuple[nn.Parameter, Tensor]] = []
         self._calls = 0
+        self.draw_loop_angles()
+
+    def _make_band(self, channels: Channels, kd, period: Optional[float]) -> None:
+        self._band: List[BandPoint] = []
+        self.register_buffer("kd", None, persistent=False)
+        if self.options.method != "silc" or not any(self.options.frequencies):
+            return
+        if kd is None:
+            raise ValueError("kd: frequencies need it")
+        if period is None or not 0 < period < math.inf:
+            raise ValueError(f"period: {period} s; frequencies need one above 0")
+        kd = torch.as_tensor(kd, dtype=channels.q.dtype).reshape(-1)
+        if kd.shape != self.kp.shape:
+            raise ValueError(f"kd: {kd.shape[0]} numbers, kp has {self.kp.shape[0]}")
+        if not bool(torch.isfinite(kd).all() and (kd >= 0).all()):
+            raise ValueError("kd: must be finite and not negative")
+        self.kd = kd.to(self.kp.device)
+        self._band = band_points(self.options.frequencies, period, self.options.latency, channels)
+        # the matrices are buffers, so that they move with the module
+        for i, point in enumerate(self._band):
+            for name in ("q", "a", "tau", "g"):
+                self.register_buffer(f"band_{i}_{name}", getattr(point, name), persistent=False)
+
+    @property
+    def band(self) -> List[BandPoint]:
+        """``frequencies`` but 0 Hz."""
+        return [
+            point._replace(**{name: getattr(self, f"band_{i}_{name}") for name in ("q", "a", "tau", "g")})
+            for i, point in enumerate(self._band)
+        ]
 
     @property
     def channels(self) -> Channels:
-        names = ("q0", "q", "a", "tau", "g", "action_joint")
-        return Channels(*(getattr(self, f"channel_{name}") for name in names))
+        return Channels(*(getattr(self, f"channel_{name}") for name in Channels._fields))
+
+    def draw_loop_angles(self) -> None:
+        """Points of the circle of this iteration; ``follow()`` calls it. Function of seed and iteration."""
+        points = self.options.action_loop_points
+        if points > 0 and self.options.method == "silc":
+            angles = draw_loop_angles(points, self.seed, self.iteration)
+            self.loop_angles = torch.tensor(angles, dtype=torch.float64, device=self.kp.device)
 
     def get_extra_state(self) -> dict:
         return {"iteration": self.iteration, **self.weight.state_dict()}
@@ -502,6 +564,7 @@ class StiffnessPenalty(nn.Module):
         state = dict(state)
         self.iteration = state.pop("iteration")
         self.weight.load_state_dict(state)
+        self.draw_loop_angles()
 
     def evaluate(
         self,
@@ -514,10 +577,12 @@ class StiffnessPenalty(nn.Module):
         bound: Optional[Tensor] = None,
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
+        loop_angles: Optional[Tensor] = None,
     ) -> PenaltyResult:
         """The penalty of every row, without λ, clipping or sampling; ``torch.compile``-able for MLPs.
 
         factors: of ``budget_factors()``, where they are worked out once for several epochs.
+        loop_angles: (points) [rad] in the place of those that were drawn.
         """
         o, channels, n = self.options, self.channels, self.kp.shape[0]
         if observations.dim() != 2 or observations.shape[1] != channels.q.shape[0]:
@@ -551,7 +616,21 @@ class StiffnessPenalty(nn.Module):
         if o.method == "silc-paper":
             return paper_penalty(linear, channels, self.kp, self.alpha, factors, o, bound, signs)
         gravity = contacts.gravity.to(dtype)
-        return static_penalty(linear, channels, self.kp, self.alpha, factors, gravity, o, bound, signs)
+        angles = self.loop_angles if loop_angles is None else loop_angles
+        return static_penalty(
+            linear,
+            channels,
+            self.kp,
+            self.alpha,
+            factors,
+            gravity,
+            o,
+            bound,
+            signs,
+            loop_angles=angles,
+            band=self.band,
+            kd=self.kd,
+        )
 
     def gradients(
         self,
@@ -609,7 +688,7 @@ class StiffnessPenalty(nn.Module):
         if not pairs:
             return torch.zeros((), dtype=self.kp.dtype, device=self.kp.device)
         value = self.weight.lambda_at(self.iteration) * self.last.value
-        return _with_gradient(value, sum((p * g).sum() for p, g in pairs))
+        return with_gradient(value, sum((p * g).sum() for p, g in pairs))
 
     def follow(self, score: float) -> dict:
         """After an iteration: moves λ and the bound; returns figures for a log.
@@ -627,9 +706,14 @@ class StiffnessPenalty(nn.Module):
                 s = s[ok]
                 figures["sigma_mean"], figures["sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
                 figures["violating"] = float((s > 1).to(torch.float32).mean())
+            if self.last.band_sigma is not None and bool(self.last.ok.any()):
+                s, driving = (t[self.last.ok] for t in (self.last.band_sigma, self.last.band_driving))
+                figures["band_sigma_mean"], figures["band_sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
+                figures["band_driving"] = float((driving > 0).to(torch.float32).mean())
             if self.last.loop_norm is not None:
                 figures["action_loop"] = float(self.last.loop_norm.mean())
         self._violations, self._sigmas, self._ok = [], [], []
         self._calls = 0
         self.iteration += 1
+        self.draw_loop_angles()
         return figures

@@ -36,24 +36,41 @@ class Channels(NamedTuple):
     """(obs, 3) every frame of projected gravity [1]"""
     action_joint: Optional[Tensor] = None
     """(actions) joint that each action moves; None: action i moves joint i"""
+    v: Optional[Tensor] = None
+    """(obs, n) every frame of the joint velocities [s/rad]; read by ``frequencies`` alone"""
+    age: Optional[Tensor] = None
+    """(obs) control steps since each number of the observation was new; None: one frame, 0.
+    Read by ``action_loop_points`` and ``frequencies``"""
 
     def check(self, joints: int) -> None:
         """Raises ValueError naming the channel whose shape is wrong."""
         if self.q.dim() != 2:
             raise ValueError(f"channels.q: shape {tuple(self.q.shape)}, expected (obs, {joints})")
         obs = self.q.shape[0]
-        for name, columns in (("q0", joints), ("q", joints), ("a", joints), ("tau", joints), ("g", 3)):
-            matrix = getattr(self, name)
+        for name in ("q0", "q", "a", "tau", "g", "v"):
+            matrix, columns = getattr(self, name), 3 if name == "g" else joints
             if matrix is not None and tuple(matrix.shape) != (obs, columns):
                 raise ValueError(
                     f"channels.{name}: shape {tuple(matrix.shape)}, expected ({obs}, {columns})"
                 )
+        if self.age is not None and tuple(self.age.shape) != (obs,):
+            raise ValueError(f"channels.age: shape {tuple(self.age.shape)}, expected ({obs},)")
 
     def to(self, *args, **kwargs) -> "Channels":
-        """Moved and converted as ``Tensor.to`` does; the joints' numbers stay integers."""
-        moved = [None if t is None else t.to(*args, **kwargs) for t in self[:5]]
-        joint = self.action_joint
-        return Channels(*moved, None if joint is None else joint.to(device=moved[0].device))
+        """Moved and converted as ``Tensor.to`` does; joints' numbers and ages stay integers."""
+        moved = {}
+        for name, tensor in self._asdict().items():
+            if tensor is None:
+                continue
+            whole = name in ("action_joint", "age")
+            moved[name] = tensor.to(device=moved["q0"].device) if whole else tensor.to(*args, **kwargs)
+        return Channels(**moved)
+
+    def lag(self) -> Tensor:
+        """(obs) age in double; 0 where it is not known."""
+        if self.age is None:
+            return torch.zeros(self.q.shape[0], dtype=torch.float64, device=self.q.device)
+        return self.age.to(torch.float64)
 
 
 def joint_rows(J: Tensor, channels: Channels, joints: int) -> Tensor:
@@ -78,12 +95,13 @@ def one_step_stiffness(J_q0: Tensor, kp: Tensor, alpha: Tensor) -> Tensor:
 
 
 class Settled(NamedTuple):
-    """What (S3) leaves of a batch."""
+    """What (S3) leaves of a batch: twin, in PyTorch, of SolveQuasiStatic() in the C++ core."""
 
     loop: Tensor  # (B, n, n) I − S_a − S_τ Kp α
     inverse: Tensor  # its inverse N₀; not finite where there is none
     X: Tensor  # (B, n, n) N₀ (S_q + S_g E − S_τ Kp)
-    columns: Tensor  # (obs, c) of the channels it sees: q, a, τ, g
+    columns: Tensor  # (obs, c) of the channels it sees: q, a, τ, g; `more` behind them
+    more: Optional[Tensor] = None  # (B, n, m) ∂a/∂o of the columns that were asked for beside
 
 
 def settle(
@@ -92,16 +110,19 @@ def settle(
     kp: Tensor,
     alpha: Tensor,
     gravity: Optional[Tensor] = None,
+    more: Optional[Tensor] = None,
 ) -> Settled:
     """Solves (S3) for every sample: joints have moved and stayed, all that is sensed has followed.
 
     gravity (B, 3, n): E = ∂g_B/∂q; None holds gravity. Off the tape.
+    more (obs, m): further columns whose Jacobian is wanted from the same chain.
     """
     n = kp.shape[0]
     sees_gravity = channels.g is not None and gravity is not None
     parts = [channels.q]
     parts += [m for m in (channels.a, channels.tau) if m is not None]
     parts += [channels.g] if sees_gravity else []
+    parts += [more] if more is not None else []
     columns = torch.cat(parts, 1)
     # all columns through one chain: the products from the left are the same for every channel
     blocks = joint_rows(linear.jacobian(columns), channels, n)
@@ -117,7 +138,7 @@ def settle(
     if sees_gravity:
         drive = drive + torch.matmul(blocks.pop(0), gravity)
     N_0 = inverse(loop)
-    return Settled(loop, N_0, torch.matmul(N_0, drive), columns)
+    return Settled(loop, N_0, torch.matmul(N_0, drive), columns, blocks.pop(0) if blocks else None)
 
 
 def static_stiffness(settled: Settled, kp: Tensor, alpha: Tensor) -> Tensor:
