@@ -3,10 +3,22 @@
 """The numbers that ./dev demo prints, from the JSON that silc wrote.
 
     tools/demo_numbers.py observe|shake|stand|budget FILE
+    tools/demo_numbers.py check SILC      whether that program still measures what is printed here
 """
 import json
 import os
+import subprocess
 import sys
+
+# metrics of `silc eval`: name, what the demo calls it, unit
+ROWS = {
+    "stand": [("survival", "robots that stand through 20 s of pushes", "%"),
+              ("disc_median", "σ on K_s, median", ""),
+              ("disc_within", "moments within the budget, σ ≤ 1.05 on K_s", "%")],
+    "budget": [("form_violations_one_step", "random directions of K₁ over it", "%"),
+               ("worst_static_p99", "K_s, worst direction, p99 [× budget]", ""),
+               ("disc_violations", "moments with K_s over it, σ > 1", "%")],
+}
 
 
 def line(what, value):
@@ -58,25 +70,30 @@ def table(results, rows):
         row(label, [number(values[name], unit) for values in metrics])
 
 
+def check(silc):
+    for experiment, rows in ROWS.items():
+        text = subprocess.run([silc, "eval", experiment, "--help"], check=True,
+                              capture_output=True, encoding="utf-8").stdout
+        measured = {words[0] for words in map(str.split, text.splitlines()) if words}
+        missing = [name for name, _, _ in rows if name not in measured]
+        if missing:
+            sys.exit(f"silc eval {experiment} does not measure {', '.join(missing)}")
+
+
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("observe", "shake", "stand", "budget"):
+    if len(sys.argv) != 3 or sys.argv[1] not in ("observe", "shake", "check", *ROWS):
         sys.exit(__doc__)
     kind, path = sys.argv[1:]
+    if kind == "check":
+        return check(path)
     with open(path, encoding="utf-8") as file:
-        results = [json.loads(text) for text in (file if kind in ("stand", "budget")
-                                                 else [file.read()])]
+        results = [json.loads(text) for text in (file if kind in ROWS else [file.read()])]
     if kind == "observe":
         observe(results[0])
     elif kind == "shake":
         shake(results[0])
-    elif kind == "stand":
-        table(results, [("survival", "robots that stand through 20 s of pushes", "%"),
-                        ("disc_median", "σ on K_s, median", ""),
-                        ("disc_within", "moments within the budget, σ ≤ 1.05 on K_s", "%")])
     else:
-        table(results, [("form_violations_one_step", "random directions of K₁ over it", "%"),
-                        ("worst_static_p99", "K_s, worst direction, p99 [× budget]", ""),
-                        ("disc_violations", "moments with K_s over it, σ > 1", "%")])
+        table(results, ROWS[kind])
 
 
 if __name__ == "__main__":

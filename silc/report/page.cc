@@ -25,6 +25,7 @@ std::string PageWriter::Write() {
   body += Section("policies", "Policies", "The policies", Policies());
   body += Section("table-1", "Table I", "Table I: what is specified", TableOne());
   for (const PageExperiment& section : data_.plan.experiments) body += ExperimentSection(section);
+  body += CertificateSection();
   body += Section("errata", "Errata", "What is wrong in the paper", Errata());
   body += Section("rerun", "Rerun", "How these numbers are made", Method());
   return Head() + body + "</main>\n" + Foot() + "</body></html>\n";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "silc/eval/experiment.h"
+#include "silc/report/certificate_summary.h"
 #include "silc/report/page_plan.h"
 #include "silc/report/paper.h"
 #include "silc/report/recorded.h"
@@ -20,6 +21,14 @@ struct PagePicture {
   std::string caption;  // text
 };
 
+/// The certificate of one policy, or why there is none.
+struct PageCertificate {
+  std::size_t policy = 0;  // index on the shelf
+  std::string command;     // that gives it again
+  std::string failure;     // "" where there is a summary
+  CertificateSummary summary;
+};
+
 /// Everything the page says, gathered; RenderPage() computes nothing that is not in here.
 struct ReportData {
   Paper paper;
@@ -30,6 +39,7 @@ struct ReportData {
   std::vector<RecordedResult> recorded;              // of other training seeds; beside the shelf's
   std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
   std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
+  std::vector<PageCertificate> certificates;         // in the shelf's order
   std::map<std::string, PagePicture> pictures;       // by experiment
   std::string no_pictures;                           // why there are none; "" when there are
   std::string errata;                                // docs/paper_errata.md

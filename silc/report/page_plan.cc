@@ -35,6 +35,19 @@ std::vector<RowPattern> ReadPatterns(const YamlNode& node, const std::string& ke
   return patterns;
 }
 
+PageCertificates ReadCertificates(const YamlNode& node) {
+  node.Keys({"id", "menu", "title", "intro", "moments", "quick", "also"});
+  PageCertificates section;
+  section.id = node["id"].AsString();
+  section.menu = node["menu"].AsString();
+  section.title = node["title"].AsString();
+  section.intro = node["intro"].AsString();
+  section.moments = node["moments"].AsIntIn(1, 100000);
+  section.quick = node["quick"].AsIntIn(1, 100000);
+  section.also = ReadPatterns(node, "also");
+  return section;
+}
+
 bool AnyMatches(const std::vector<RowPattern>& patterns, const RowKey& row) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const RowPattern& pattern) {
     return pattern.Matches(row);
@@ -52,24 +65,27 @@ bool PageExperiment::Shows(const RowKey& row) const {
   return AnyMatches(also, row) && !AnyMatches(but_not, row);
 }
 
+bool PageCertificates::Shows(const RowKey& row) const { return AnyMatches(also, row); }
+
 const PageExperiment& PagePlan::Find(const std::string& name) const {
   std::vector<std::string> names;
   for (const PageExperiment& one : experiments) {
     if (one.experiment->name == name) return one;
     names.push_back(one.experiment->name);
   }
+  names.emplace_back(kCertificates);
   throw ConfigError("the report has no experiment '" + name + "'" + DidYouMean(name, names));
 }
 
 PagePlan ReadPagePlan(const YamlNode& root, const Paper& paper) {
-  root.Keys({"experiments"});
+  root.Keys({"experiments"}, {"certificates"});
   std::vector<std::string> known;
   for (const Experiment& experiment : Experiments()) known.push_back(experiment.name);
   PagePlan plan;
   const YamlNode list = root["experiments"];
   for (int i = 0; i < list.size(); ++i) {
     const YamlNode node = list[i];
-    node.Keys({"name", "id", "menu", "title", "intro", "quick"}, {"also", "but_not"});
+    node.Keys({"name", "id", "menu", "title", "intro", "quick"}, {"also", "but_not", "commanded"});
     PageExperiment one;
     one.experiment = &FindExperiment(node["name"].AsChoice(known));
     one.id = node["id"].AsString();
@@ -79,6 +95,7 @@ PagePlan ReadPagePlan(const YamlNode& root, const Paper& paper) {
     one.quick = node["quick"].AsIntIn(1, 100000);
     one.also = ReadPatterns(node, "also");
     one.but_not = ReadPatterns(node, "but_not");
+    one.commanded = node.Has("commanded") && node["commanded"].AsBool();
     std::vector<MetricHandle> metrics;
     for (const PaperMeasure& measure : paper.measures) {
       if (measure.metric->experiment == one.experiment->name) metrics.push_back(measure.metric);
@@ -89,6 +106,7 @@ PagePlan ReadPagePlan(const YamlNode& root, const Paper& paper) {
     }
     plan.experiments.push_back(std::move(one));
   }
+  if (root.Has("certificates")) plan.certificates = ReadCertificates(root["certificates"]);
   // a table of the paper that no section shows would be lost without a word
   for (const PaperMeasure& measure : paper.measures) {
     const bool shown = std::any_of(

@@ -24,6 +24,7 @@ struct PageExperiment {
   int quick = 0;                // robots or trials per seed with --quick
   std::vector<RowKey> paper;    // rows the paper has for it, and silc's own beside them
   std::vector<RowPattern> also, but_not;
+  bool commanded = false;  // of policies that are told their budget alone
 
   /// Whether the page shows a row in this section: then the experiment is run on its policies.
   bool Shows(const RowKey& row) const;
@@ -31,9 +32,22 @@ struct PageExperiment {
   int Episodes(bool with_quick) const { return with_quick ? quick : experiment->episodes; }
 };
 
+/// The section of the certificates (docs/certify.md).
+struct PageCertificates {
+  std::string id, menu, title, intro;  // as of an experiment; no id: the page has none
+  int moments = 0, quick = 0;          // of each policy; with --quick
+  std::vector<RowPattern> also;
+
+  bool Shows(const RowKey& row) const;
+  int Moments(bool with_quick) const { return with_quick ? quick : moments; }
+};
+/// What --experiments calls the certificates.
+inline constexpr char kCertificates[] = "certify";
+
 /// Which experiments the page has, in its order, and which rows each shows (configs/report.yaml).
 struct PagePlan {
   std::vector<PageExperiment> experiments;
+  PageCertificates certificates;
 
   /// Throws ConfigError that names the nearest.
   const PageExperiment& Find(const std::string& experiment) const;

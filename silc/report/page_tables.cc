@@ -133,6 +133,7 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
   out += SeedsOf(experiment);
   out += tables;
   out += Figures(experiment);
+  out += CurveTables(section);
   out += AllMetrics(experiment);
   std::vector<std::string> commands;
   for (const ShelfPolicy& policy : data_.shelf) {
@@ -153,6 +154,75 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
   out +=
       commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);
   return Section(section.id, section.menu, section.title, out);
+}
+
+std::string PageWriter::CurveTables(const PageExperiment& section) {
+  if (!section.experiment->tabulates) return "";
+  constexpr std::size_t kLongest = 20;  // rows; a course of time is for a figure
+  std::string out;
+  for (const RowKey& row : RowsWith(section.experiment->name)) {
+    const ExperimentResult& result = *Results(section.experiment->name, row).front();
+    std::vector<std::string> panels;
+    for (const Curve& first : result.curves) {
+      if (first.x.empty() || first.x.size() > kLongest ||
+          std::find(panels.begin(), panels.end(), first.panel) != panels.end())
+        continue;
+      panels.push_back(first.panel);
+      // the first column is what is commanded: its line says it again
+      std::vector<const Curve*> beside;
+      std::vector<HtmlTable::Column> columns = {{EscapeHtml(first.x_label), true}};
+      for (const Curve& curve : result.curves) {
+        if (curve.panel != first.panel || curve.x != first.x || curve.shared) continue;
+        beside.push_back(&curve);
+        columns.push_back({Pretty(curve.label), true});
+      }
+      HtmlTable table(columns);
+      for (std::size_t i = 0; i < first.x.size(); ++i) {
+        std::vector<std::string> cells = {ShowNumber(first.x[i])};
+        for (const Curve* curve : beside) {
+          cells.push_back(std::isnan(curve->y[i]) ? "–" : ShowNumber(curve->y[i]));
+        }
+        table.Row(std::move(cells));
+      }
+      out += table.Render(Pretty(Label(row) + ": " + first.panel + ", " + first.y_label));
+    }
+  }
+  return out;
+}
+
+std::string PageWriter::CertificateSection() {
+  const PageCertificates& plan = data_.plan.certificates;
+  if (plan.id.empty()) return "";
+  HtmlTable table({{"policy"},
+                   {"moments", true},
+                   {"σ", true},
+                   {"largest σ found in the box", true},
+                   {"bound", true},
+                   {"certified [%]", true},
+                   {"seen to break [%]", true},
+                   {"largest certified box", true}});
+  std::vector<std::string> commands;
+  for (const PageCertificate& one : data_.certificates) {
+    const std::string name = EscapeHtml(data_.shelf[one.policy].name);
+    commands.push_back(one.command);
+    if (!one.failure.empty()) {
+      table.Row({name, "none: " + EscapeHtml(one.failure), "", "", "", "", "", ""}, "missing");
+      continue;
+    }
+    const CertificateSummary& s = one.summary;
+    table.Row({name,
+               fmt::format("{:g}", s.moments),
+               ShowNumber(s.sigma),
+               ShowNumber(s.seen),
+               std::isfinite(s.upper) ? ShowNumber(s.upper) : "none",
+               ShowNumber(100 * s.certified),
+               ShowNumber(100 * s.broken),
+               ShowNumber(s.largest_box)});
+  }
+  std::string out = Paragraph(plan.intro);
+  out += data_.certificates.empty() ? Paragraph("No policy was certified for this page.")
+                                    : table.Render() + Rerun(commands);
+  return Section(plan.id, plan.menu, plan.title, out);
 }
 
 std::string PageWriter::SeedsOf(const std::string& experiment) const {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "silc/base/file.h"
@@ -112,6 +113,8 @@ TEST(Page, HasEverySectionOnceAndALinkToIt) {
                          "fig-hand",
                          "fig-budget",
                          "frequency",
+                         "knob",
+                         "certificate",
                          "errata",
                          "rerun"}) {
     EXPECT_EQ(ids.count(id), 1u) << id;
@@ -159,6 +162,55 @@ TEST(Page, PutsOursBesideThePaperWithTheVerdictAndTheCommand) {
   EXPECT_NE(page.find("silc eval walk --policy policies/baseline_.onnx"), page.npos);
   // the third row of Table II has a policy nobody trained
   EXPECT_NE(page.find("<tr class=\"missing\"><th scope=\"row\">scalar-lcp</th>"), page.npos);
+}
+
+// A sweep of the command is a figure and a table; the line of the command itself is its first
+// column, and a course of time stays a figure.
+TEST(Page, TabulatesTheKnob) {
+  ReportData data = Some();
+  ExperimentResult knob = Result("knob", {});
+  const Curve measured = {
+      "hand, z", "measured", "commanded [N/m]", "stiffness [N/m]", {100, 1000}, {91.5, NAN}};
+  Curve line = measured, model = measured, long_one = measured;
+  line.label = "commanded";
+  line.shared = true;
+  line.y = {100, 1000};
+  model.label = "K_s with gravity";
+  model.y = {87, 654};
+  long_one.panel = "over time";
+  long_one.x.assign(200, 1);
+  long_one.y.assign(200, 2);
+  knob.curves = {line, measured, model, long_one};
+  Add(&data, {"silc", "command"}, {knob});
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  const auto cells = [](const char* a, const char* b, const char* c) {
+    const std::string num = "<td class=\"num\">";
+    return std::string(a) + "</th>" + num + b + "</td>" + num + c + "</td>";
+  };
+  EXPECT_NE(page.find(cells("100", "91.5", "87.0")), page.npos);
+  EXPECT_NE(page.find("<td class=\"num\">–</td><td class=\"num\">654</td>"), page.npos);
+  EXPECT_NE(page.find("silc, command: hand, z, stiffness [N/m]"), page.npos);
+  EXPECT_EQ(page.find("silc, command: over time"), page.npos);
+}
+
+TEST(Page, ShowsCertificatesAndWhyOneIsMissing) {
+  ReportData data = Some();
+  EXPECT_NE(RenderPage(data).find("No policy was certified"), std::string::npos);
+  CertificateSummary summary;
+  summary.moments = 20;
+  summary.sigma = 0.871;
+  summary.upper = HUGE_VAL;
+  summary.certified = 0.95;
+  data.certificates = {{2, "silc certify a.onnx --moments 20", "", summary},
+                       {1, "silc certify b.onnx --moments 20", "its network is <no> MLP", {}}};
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_NE(page.find("silc certify a.onnx --moments 20"), page.npos);
+  EXPECT_NE(page.find("0.871"), page.npos);
+  EXPECT_NE(page.find("95.0"), page.npos);
+  EXPECT_NE(page.find("<td class=\"num\">none</td>"), page.npos);
+  EXPECT_NE(page.find("none: its network is &lt;no&gt; MLP"), page.npos);
 }
 
 TEST(Page, TextFromFilesIsText) {

@@ -63,6 +63,9 @@ class PageWriter {
   std::string AllMetrics(const std::string& experiment);
   std::string Figures(const std::string& experiment);
   std::string Notes(const std::string& experiment);
+  // curves over a few values as tables, where the experiment says so
+  std::string CurveTables(const PageExperiment& section);
+  std::string CertificateSection();
   static std::string Rerun(const std::vector<std::string>& commands);
 
   // ---- six questions ----

@@ -63,7 +63,15 @@ class Reporter {
     // a wrong name is said before anything is run
     data_.paper = ReadPaper();
     data_.plan = ReadPagePlan(data_.paper);
-    for (const std::string& name : options_.experiments) data_.plan.Find(name);
+    bool certify = options_.experiments.empty();
+    for (const std::string& name : options_.experiments) {
+      if (name == kCertificates) {
+        certify = true;
+      } else {
+        data_.plan.Find(name);
+        data_.experiments.push_back(name);
+      }
+    }
     CheckSeeds(options_.seeds);
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
@@ -71,8 +79,7 @@ class Reporter {
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;
-    data_.experiments = options_.experiments;
-    if (data_.experiments.empty()) {
+    if (options_.experiments.empty()) {
       for (const PageExperiment& one : data_.plan.experiments)
         data_.experiments.push_back(one.experiment->name);
     }
@@ -90,6 +97,7 @@ class Reporter {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       Do(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));
     }
+    if (certify) CertifyAll();
     if (options_.pictures) TakePictures(jobs);
     outcome_.page = (fs::path(options_.out) / "index.html").string();
     WriteFileAtomically(outcome_.page, RenderPage(data_));
@@ -125,8 +133,10 @@ class Reporter {
       for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
         const ShelfPolicy& policy = data_.shelf[i];
         if (!policy.fault.empty() || !section.Shows(policy.row)) continue;
+        if (section.commanded && !policy.command.any()) continue;
         Job job{i, name, {}, ""};
         job.options.budget = policy.budget;
+        job.options.command = policy.command;
         job.options.seeds = options_.seeds;
         job.options.threads = options_.threads;
         job.options.episodes = section.Episodes(options_.quick);
@@ -187,6 +197,50 @@ class Reporter {
     data_.failures[RunKey(job.experiment, data_.shelf[job.policy].path)] = why;
     ++outcome_.failed;
     Say(what + ": failed: " + why);
+  }
+
+  void CertifyAll() {
+    for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
+      const ShelfPolicy& policy = data_.shelf[i];
+      if (!policy.fault.empty() || !data_.plan.certificates.Shows(policy.row)) continue;
+      const CertificateSettings settings = {data_.plan.certificates.Moments(options_.quick),
+                                            options_.threads};
+      PageCertificate one{i, CertifyCommand(policy.path, settings), "", {}};
+      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}\n",
+                                           options_.version,
+                                           kResultsVersion,
+                                           ContentHash(policy.path),
+                                           BudgetYaml(policy.budget.spec),
+                                           settings.moments);
+      const std::string file =
+          (fs::path(Cache()) / ("certify-" + Sha256(name).substr(0, 20) + ".txt")).string();
+      const std::string what = "certificate, " + policy.name;
+      std::optional<CertificateSummary> cached;
+      if (!options_.fresh && fs::is_regular_file(file))
+        cached = CertificateFromText(ReadFile(file));
+      if (cached) {
+        one.summary = *cached;
+        ++outcome_.cached;
+        Say(what + ": from the cache");
+      } else {
+        const auto fail = [&](const std::string& why) {
+          one.failure = why;
+          ++outcome_.failed;
+          Say(what + ": failed: " + why);
+        };
+        try {
+          one.summary = SummariseCertificate(policy.path, policy.budget, settings);
+          WriteFileAtomically(file, ToText(one.summary));
+          ++outcome_.computed;
+          Say(what);
+        } catch (const ConfigError& error) {
+          fail(error.what());
+        } catch (const RunError& error) {
+          fail(error.what());
+        }
+      }
+      data_.certificates.push_back(std::move(one));
+    }
   }
 
   // one picture per experiment, of the most telling policy it ran with: silc before the others

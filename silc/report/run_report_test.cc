@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "silc/base/error.h"
@@ -15,6 +16,7 @@
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
+#include "silc/report/certificate_summary.h"
 #include "silc/report/html.h"
 #include "silc/report/shelf.h"
 
@@ -177,6 +179,67 @@ TEST_F(ReportTest, JudgesByTheBudgetInsideThePolicy) {
     ++found;
   }
   EXPECT_EQ(found, 2);
+}
+
+// The knob is for policies that are told their budget: others are not asked.
+TEST_F(ReportTest, TheKnobIsTurnedOnCommandedPoliciesAlone) {
+  Put("a.onnx", "silc", "compliance");
+  options_.experiments = {"knob"};
+  ReportOutcome outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.computed + outcome.cached + outcome.failed, 0);
+  EXPECT_NE(ReadFile(outcome.page).find("id=\"knob\""), std::string::npos);
+
+  // it says that it is commanded, and its network sees nothing of it: asked, and refused
+  Put("b.onnx", "silc", "command");
+  const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
+  EXPECT_FALSE(shelf[0].command.any());
+  EXPECT_TRUE(shelf[1].command.any());
+  outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.failed, 1);
+  EXPECT_NE(ReadFile(outcome.page).find("b failed: "), std::string::npos);
+}
+
+TEST_F(ReportTest, CertifiesOnceWhatIsBoundedBySilc) {
+  Put("a.onnx", "baseline");
+  fs::copy(SourcePath("policies/quick/g1_stand_silc.onnx"), options_.policies + "/b.onnx");
+  options_.experiments = {"certify"};
+  ReportOutcome outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.computed, 1);
+  EXPECT_EQ(outcome.failed, 0);
+  const std::string page = ReadFile(outcome.page);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_NE(page.find("b.onnx --moments 2"), page.npos);
+  EXPECT_EQ(page.find("a.onnx --moments"), page.npos);
+
+  outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.computed, 0);
+  EXPECT_EQ(outcome.cached, 1);
+  EXPECT_EQ(ReadFile(outcome.page), page);
+
+  // a torn file is no certificate
+  for (const auto& entry : fs::directory_iterator(options_.out + "/cache")) {
+    const std::string text = ReadFile(entry.path().string());
+    const std::optional<CertificateSummary> summary = CertificateFromText(text);
+    ASSERT_TRUE(summary);
+    EXPECT_EQ(summary->moments, 2);
+    // what is proven is not under what was found, and that not under where it began
+    EXPECT_GE(summary->upper, summary->seen);
+    EXPECT_GE(summary->seen, summary->sigma - 1e-9);
+    WriteFileAtomically(entry.path().string(), text.substr(0, text.size() - 5));
+  }
+  EXPECT_EQ(WriteReport(options_).computed, 1);
+}
+
+TEST(CertificateSummary, ABoundThatIsNoneComesBackFromTheCache) {
+  CertificateSummary summary;
+  summary.moments = 3;
+  summary.sigma = 0.1 + 0.2;
+  summary.upper = HUGE_VAL;
+  const std::optional<CertificateSummary> back = CertificateFromText(ToText(summary));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->sigma, summary.sigma);
+  EXPECT_EQ(back->upper, HUGE_VAL);
+  EXPECT_FALSE(CertificateFromText("{}"));
 }
 
 }  // namespace

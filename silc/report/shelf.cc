@@ -40,6 +40,7 @@ std::vector<ShelfPolicy> ReadShelf(const std::string& folder) {
       }
       const PolicyBudget budget = BudgetOfPolicy(notes, path);
       policy.budget = budget.budget;
+      policy.command = budget.command;
       policy.warning = budget.warning;
     } catch (const ConfigError& error) {
       policy.fault = error.what();

@@ -17,6 +17,7 @@ struct ShelfPolicy {
   std::string task;              // "g1-loco"; "" where the file does not say
   std::string seed, iterations;  // of the training; "" where the file does not say
   UserBudget budget;             // it is held against: the one inside it, else the default
+  BudgetCommand command;         // the ranges of a commanded policy; none: it is told nothing
   std::string warning;           // about its budget; "" when there is nothing to say
   std::string fault;             // why it cannot be used; "" when it can
 };
