@@ -36,12 +36,17 @@ inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
 
 // Numbers of robots and layouts: no servo of a humanoid comes near these, a slipped digit does.
-inline constexpr double kMinKp = 1e-6;      // [N·m/rad] a joint without a spring holds nothing
-inline constexpr double kMaxKp = 1e5;       // [N·m/rad]
-inline constexpr double kMaxKd = 1e4;       // [N·m·s/rad]
-inline constexpr double kMaxAngle = 10;     // [rad] of a pose
-inline constexpr double kMinEffort = 1e-3;  // [N·m]
-inline constexpr double kMaxEffort = 1e5;   // [N·m]
+inline constexpr double kMinKp = 1e-6;          // [N·m/rad] a joint without a spring holds nothing
+inline constexpr double kMaxKp = 1e5;           // [N·m/rad]
+inline constexpr double kMaxKd = 1e4;           // [N·m·s/rad]
+inline constexpr double kMaxAngle = 10;         // [rad] of a pose
+inline constexpr double kMinEffort = 1e-3;      // [N·m]
+inline constexpr double kMaxEffort = 1e5;       // [N·m]
+inline constexpr double kMaxActionScale = 100;  // [rad] per unit of the action
+// a term's scale, offset and constants, in any unit; float keeps seven digits
+inline constexpr double kMaxTermNumber = 1e6;
+inline constexpr double kMinClockPeriod = 1e-3;  // [s]
+inline constexpr double kMaxClockPeriod = 1e3;   // [s]
 
 // Checkpoints are silc's own and grow with the robots: 4.2 kB each. This is a disk, not a limit.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40;  // [byte]

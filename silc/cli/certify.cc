@@ -10,7 +10,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
-#include "silc/certify/certificate.h"
+#include "silc/certify/certify_run.h"
 #include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
@@ -18,7 +18,6 @@
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
-#include "silc/robot/robot_fit.h"
 #include "silc/task/task_config.h"
 
 namespace silc {
@@ -33,11 +32,8 @@ struct CertifyArguments {
   std::string gains;
   std::string box, task;
   bool bias = false;
-  double rollout = 4;  // [s]
-  double settle = 2;   // [s]
   CommandArguments command;
-  std::string states;
-  int moments = 20;
+  CertifyRun run;
   CertifyOptions options;
   bool check = false;
   std::string json;
@@ -69,47 +65,19 @@ void RunCertify(const CertifyArguments& args) {
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
-  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
-  NeedPointsOf(budget.spec, robot);
-  if (!told.empty()) fmt::print("{}\n", Printable(told));
-  const DenseNetwork network = CertifiableNetwork(policy, budget.spec, args.policy);
+  const UserBudget budget =
+      TellChosenBudget(ChooseBudget(args.mode, args.budget, notes, args.policy, robot, &policy));
   std::optional<AtomicFile> file;
   if (!args.json.empty()) file.emplace(args.json);
 
   LoopOptions loop_options;
   loop_options.servo = ServoFor(robot, policy, args.gains);
   loop_options.command = command;
-  const ClosedLoop loop(robot, policy, loop_options);
-
-  MomentRecorder recorder(policy, budget.spec, loop_options.servo, args.moments);
-  ObservationOptions observation;
-  observation.budget = budget;
-  observation.random_directions = 0;
-  observation.whole_moments = 0;
-  observation.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
-    recorder.Add(moment, contact);
-  };
-  ObservationRun run;
-  {
-    ProgressLine progress("recording moments");
-    run = args.states.empty()
-              ? ObserveRollout(loop, args.rollout, args.settle, observation, progress.callback())
-              : ObserveStates(loop, args.states, observation, progress.callback());
-  }
-  const std::vector<KeptMoment> moments = recorder.Take();
-  if (moments.empty()) {
-    throw RunError(fmt::format("{}: no moment to certify: {}", args.policy, Describe(run.end)));
-  }
-  Certificate certificate;
-  {
+  const auto [certificate, run] = [&] {
     ProgressLine progress("certifying");
-    certificate = Certify(network,
-                          recorder.table(),
-                          policy.layout().action.clip,
-                          moments,
-                          options,
-                          progress.callback());
-  }
+    return CertifyPolicy(
+        robot, policy, budget, loop_options, args.run, options, args.policy, progress.callback());
+  }();
   fmt::print("{}",
              Printable(fmt::format("{}: budget '{}', {}\n{}",
                                    std::filesystem::path(args.policy).filename().string(),
@@ -161,16 +129,16 @@ void AddCertify(CLI::App* app) {
       args->gains,
       "gain set of the robot.yaml, or a gain file [the policy's own, else the default]");
   CLI::Option* rollout =
-      verb->add_option("--rollout", args->rollout, "record moments in MuJoCo for this long [s]")
+      verb->add_option("--rollout", args->run.rollout, "record moments in MuJoCo for this long [s]")
           ->check(NumberIn(0.02, 3600.0))
           ->capture_default_str();
-  verb->add_option("--settle", args->settle, "rollout before the first moment [s]")
+  verb->add_option("--settle", args->run.settle, "rollout before the first moment [s]")
       ->check(NumberIn(0.0, 600.0))
       ->capture_default_str();
   AddCommandOptions(verb, &args->command);
-  verb->add_option("--states", args->states, "recorded states: qpos and qvel of an .npz")
+  verb->add_option("--states", args->run.states, "recorded states: qpos and qvel of an .npz")
       ->excludes(rollout);
-  verb->add_option("--moments", args->moments, "at most this many, evenly spread")
+  verb->add_option("--moments", args->run.moments, "at most this many, evenly spread")
       ->check(NumberIn(1, 100000))
       ->capture_default_str();
   verb->add_option("--samples", args->options.samples, "random observations per box")

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
@@ -212,6 +213,58 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   fs::remove(Path("m.csv"));
 }
 
+// A budget of hands on a robot without hands: the same sentence from every verb, whether the user
+// names the budget or the policy brings it.
+TEST_F(Cli, ABudgetOfHandsOnARobotWithoutHandsIsTheSameErrorEverywhere) {
+  const std::string source = SourcePath("robots/g1");
+  std::string yaml = ReadFile(source + "/robot.yaml");
+  const std::size_t hands = yaml.find("\nhands:\n") + 1;
+  ASSERT_NE(hands, std::string::npos + 1);
+  std::size_t end = yaml.find('\n', hands) + 1;
+  while (end < yaml.size() && yaml[end] == ' ') end = yaml.find('\n', end) + 1;
+  yaml.erase(hands, end - hands);
+  fs::create_directories(Path("handless"));
+  for (const auto& entry : fs::directory_iterator(source)) {
+    fs::create_symlink(entry.path(), fs::path(Path("handless")) / entry.path().filename());
+  }
+  fs::remove(Path("handless/robot.yaml"));
+  WriteFileAtomically(Path("handless/robot.yaml"), yaml);
+  const std::string robot = " --robot " + Path("handless/robot.yaml");
+
+  const std::string mine = Path("hands.onnx");
+  ASSERT_EQ(Silc("export " + *stand_ + " " + mine + " --mode soft-hand").code, 0);
+  const auto expect = [&](const std::string& verb, const std::string& more) {
+    for (const auto& [policy, mode] : {std::pair(*stand_, " --mode soft-hand"), {mine, ""}}) {
+      const std::string arguments = verb + policy + robot + mode + more;
+      const Outcome outcome = Silc(arguments);
+      EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.text;
+      EXPECT_NE(outcome.text.find("robot.yaml: the budget bounds hands, which this robot does not "
+                                  "have; --mode compliance bounds the centre of mass alone"),
+                std::string::npos)
+          << arguments << "\n"
+          << outcome.text;
+    }
+    // and its centre of mass can be judged
+    return verb + mine + robot + " --mode compliance" + more;
+  };
+  EXPECT_EQ(Silc(expect("observe ", "")).code, 0);
+  expect("certify ", "");
+  expect("eval com-impulse --episodes 1 --threads 1 --policy ", "");
+  expect("deploy ", "");
+#ifdef SILC_HAS_VIEW
+  const std::string html = Path("handless.html");
+  EXPECT_EQ(Silc(expect("view ", " --seconds 0.1 --export " + html)).code, 0);
+  // the page offers what can be judged
+  const std::string page = ReadFile(html);
+  EXPECT_NE(page.find("\"hard-nullspace\""), std::string::npos);
+  EXPECT_EQ(page.find("\"soft-hand\""), std::string::npos);
+  fs::remove(html);
+  expect("view ", " --states none.npz");  // before the states are read
+#endif
+  fs::remove_all(Path("handless"));
+  fs::remove(mine);
+}
+
 TEST_F(Cli, OutputThatCannotBeWrittenIsOne) {
   for (const std::string& arguments :
        {"observe " + *stand_,
@@ -219,6 +272,38 @@ TEST_F(Cli, OutputThatCannotBeWrittenIsOne) {
         "eval com-impulse --episodes 1 --threads 1 --policy " + *stand_}) {
     EXPECT_EQ(Silc(arguments + " > /dev/full").code, 1) << arguments;
   }
+}
+
+// A table with FAULT in it is no success.
+TEST_F(Cli, ASimulationThatDivergedIsOne) {
+  const Outcome outcome = Silc("sim --seconds 0.2 --push 1e9,0,0@0.02");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("FAULT"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("silc: g1: the simulation diverged"), std::string::npos)
+      << outcome.text;
+}
+
+// Every verb, by the help of the one above it; how many there are.
+int ExpectHelpNeedsSomewhereToGo(const std::string& verb) {
+  const Outcome help = Silc(verb + " --help");
+  EXPECT_EQ(help.code, 0) << verb << help.text;
+  EXPECT_EQ(Silc(verb + " --help > /dev/full").code, 1) << verb;
+  const std::string title = "\nSubcommands:\n";
+  const std::size_t at = help.text.find(title);
+  int count = 1;
+  if (at == std::string::npos) return count;
+  std::istringstream lines(help.text.substr(at + title.size()));
+  // a name begins at the third column; what follows on the next lines is further right
+  for (std::string line; std::getline(lines, line) && line.starts_with("  ");) {
+    if (line[2] == ' ') continue;
+    count += ExpectHelpNeedsSomewhereToGo(verb + " " + line.substr(2, line.find(' ', 2) - 2));
+  }
+  return count;
+}
+
+TEST_F(Cli, HelpThatCannotBeWrittenIsOne) {
+  EXPECT_GT(ExpectHelpNeedsSomewhereToGo(""), 20) << "verbs, those of verbs included";
+  EXPECT_EQ(Silc("--version > /dev/full").code, 1);
 }
 
 // Under a limit on memory: a sentence and 1, not an abort.
@@ -235,6 +320,34 @@ TEST_F(Cli, EscapeSequencesOfAFileAreNotObeyed) {
   const Outcome outcome = Silc("observe \"$(printf 'x\\033[2J.onnx')\"");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.text.find('\033'), std::string::npos) << outcome.text;
+}
+
+// Names inside a policy are somebody else's words.
+TEST_F(Cli, EscapeSequencesInsideAPolicyAreNotObeyed) {
+  const std::string policy = Path("escapes.onnx");
+  ASSERT_EQ(Silc("export " + *stand_ + " " + policy +
+                 " --note silc_method=silc --note \"silc_mode=$(printf '\\033[2Jx')\"")
+                .code,
+            0);
+  ASSERT_NE(ReadFile(policy).find("\033[2Jx"), std::string::npos) << "the file has it raw";
+  for (const std::string& verb :
+       {"observe " + policy, "eval com-impulse --episodes 1 --policy " + policy}) {
+    const Outcome outcome = Silc(verb);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_EQ(outcome.text.find('\033'), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("[2Jx"), std::string::npos) << outcome.text;
+  }
+  // an operator that nobody knows is told with its name
+  std::string file = ReadFile(*stand_);
+  const std::size_t at = file.find("\x22\x04Gemm");  // a node's op_type: field 4, four bytes
+  ASSERT_NE(at, std::string::npos);
+  file.replace(at + 2, 4, "\033[2J");
+  WriteFileAtomically(policy, file);
+  const Outcome unknown = Silc("observe " + policy);
+  EXPECT_EQ(unknown.code, 2) << unknown.text;
+  EXPECT_EQ(unknown.text.find('\033'), std::string::npos) << unknown.text;
+  EXPECT_NE(unknown.text.find("[2J"), std::string::npos) << unknown.text;
+  fs::remove(policy);
 }
 
 // A slip in a layout of the user's own is mended there: the message names that file, not the
@@ -391,6 +504,43 @@ TEST_F(Cli, EvalRefusesWhatItCannotBuild) {
   expect("com-impulse" + policy + " --seeds 1,1,1", "1 is there twice");
   expect("frequency" + policy + " --points hand_w", "there is no point 'hand_w'");
   expect("frequency" + policy + " --frequencies 1,25", "25 Hz is outside (0, 25)");
+}
+
+// A long comparison does not end with its first bad file.
+TEST_F(Cli, EvalLeavesOutWhatItCannotMeasureAndGoesOn) {
+  const std::string torn = Path("torn.onnx"), unknown = Path("unknown.onnx"),
+                    lines = Path("left.json");
+  WriteFileAtomically(torn, ReadFile(*stand_).substr(0, 500));
+  ASSERT_EQ(
+      Silc("export " + *stand_ + " " + unknown + " --note silc_method=silc --note silc_mode=my-own")
+          .code,
+      0);
+  const std::string run = "eval com-impulse --episodes 1 --threads 1 --json " + lines;
+  const Outcome some =
+      Silc(run + " --policy " + torn + " " + *stand_ + " " + Path("none.onnx") + " " + unknown);
+  EXPECT_EQ(some.code, 1) << some.text;
+  for (const std::string& part :
+       {"silc: " + torn, "silc: " + unknown, std::string("none.onnx: no such file")}) {
+    const std::size_t at = some.text.find(part);
+    ASSERT_NE(at, std::string::npos) << part << " in: " << some.text;
+    EXPECT_NE(some.text.find("This policy is left out.", at), std::string::npos) << some.text;
+  }
+  EXPECT_NE(some.text.find("silc: 3 of 4 policies could not be measured: "), std::string::npos)
+      << some.text;
+  // what can be measured is measured as it is alone
+  const std::string beside = ReadFile(lines);
+  ASSERT_EQ(Silc(run + " --policy " + *stand_).code, 0);
+  EXPECT_EQ(beside, ReadFile(lines));
+  fs::remove(lines);
+  // nothing to measure is asked wrongly, as with one policy
+  const Outcome none = Silc(run + " --policy " + torn + " " + Path("none.onnx"));
+  EXPECT_EQ(none.code, 2) << none.text;
+  EXPECT_NE(none.text.find("2 of 2 policies could not be measured"), std::string::npos)
+      << none.text;
+  EXPECT_FALSE(fs::exists(lines));
+  // a wrong flag is none of the policies' faults
+  EXPECT_EQ(Silc(run + " --mode complaince --policy " + *stand_ + " " + torn).code, 2);
+  for (const std::string& path : {torn, unknown}) fs::remove(path);
 }
 
 // Without --mode a policy is held against the budget it was trained under, and so is what stands

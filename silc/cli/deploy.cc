@@ -16,7 +16,6 @@
 #include "silc/deploy_tools/run_deploy.h"
 #include "silc/observe/closed_loop.h"
 #include "silc/observe/load_policy.h"
-#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -66,9 +65,8 @@ void Deploy(const DeployArguments& args) {
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
   DeployOptions options;
-  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
-  NeedPointsOf(budget.spec, robot);
-  if (!told.empty()) fmt::print("{}\n", Printable(told));
+  const UserBudget budget =
+      TellChosenBudget(ChooseBudget(args.mode, args.budget, notes, args.policy, robot, &policy));
   options.budget = budget;
   options.log = args.log;
   options.height = args.height;

@@ -8,9 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -19,6 +22,7 @@
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
+#include "silc/npz/npz.h"
 #ifdef SILC_HAS_VIEW
 #include "silc/view/client.h"
 #endif
@@ -64,6 +68,61 @@ void ExpectServed(const std::string& log, const std::string& words) {
 }
 #endif
 
+// An array of all chunks of a log, one after the other.
+std::vector<double> FromLog(const std::string& log, const std::string& name, int width) {
+  std::vector<double> values;
+  for (int chunk = 0;; ++chunk) {
+    char file[32];
+    std::snprintf(file, sizeof file, "chunk_%06d.npz", chunk);
+    const fs::path path = fs::path(log) / file;
+    if (!fs::exists(path)) return values;
+    const NpzFile npz = ReadNpz(path.string());
+    if (!npz.Has(name)) continue;  // a second without the policy
+    const std::vector<std::int64_t> shape = width > 1 ? std::vector<std::int64_t>{kAnySize, width}
+                                                      : std::vector<std::int64_t>{kAnySize};
+    const std::vector<double> some = npz[name].AsDoubles(shape, NpyArray::Finite::kNotRequired);
+    values.insert(values.end(), some.begin(), some.end());
+  }
+}
+
+// What the controller's process observed while it ran, against what another process makes of its
+// log, at every moment: σ and the diagonal of K_s as numbers, the action loop as stable or not. Its
+// radius is estimated on-line and exact afterwards.
+void ExpectObservedAsLogged(const std::string& json_file, const std::string& log) {
+  constexpr int kJoints = 29;
+  const std::vector<double> sigma = FromLog(log, "sigma", 1), rho = FromLog(log, "rho", 1),
+                            diagonal = FromLog(log, "K_s_diag", kJoints);
+  const auto json = nlohmann::json::parse(ReadFile(json_file));
+  const auto& moments = json["moments"];
+  ASSERT_EQ(moments.size(), sigma.size());
+  ASSERT_EQ(moments.size(), rho.size());
+  ASSERT_EQ(moments.size() * kJoints, diagonal.size());
+  ASSERT_GT(moments.size(), 200U);
+  // null stands for what is no number. The file has seven digits: half a unit of the last is below
+  // 5e-7 of the number.
+  const auto expect_near = [](const nlohmann::json& again, double live, const std::string& what) {
+    ASSERT_EQ(again.is_null(), !std::isfinite(live)) << what << ": " << again << ", " << live;
+    if (again.is_null()) return;
+    EXPECT_NEAR(again.get<double>(), live, 1e-6 * std::max(1.0, std::abs(live))) << what;
+  };
+  int judged = 0;
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const auto& moment = moments[i];
+    const std::string at = "moment " + std::to_string(i);
+    ASSERT_TRUE(moment["loop_radius"].is_number()) << at;
+    EXPECT_EQ(moment["loop_radius"].get<double>() < 1, rho[i] < 1) << at << ", rho " << rho[i];
+    if (moment["budget_static"]["status"] != "ok" || std::isnan(sigma[i])) continue;
+    ++judged;
+    expect_near(moment["budget_static"]["sigma"], sigma[i], at + ", sigma");
+    for (std::size_t j = 0; j < kJoints; ++j) {
+      expect_near(moment["K_s"][j][j],
+                  diagonal[i * kJoints + j],
+                  at + ", K_s of joint " + std::to_string(j));
+    }
+  }
+  EXPECT_GT(judged, static_cast<int>(moments.size()) / 2);
+}
+
 TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   const fs::path folder = fs::path(::testing::TempDir()) / ("silc_deploy_" + Domain(0));
   fs::remove_all(folder);
@@ -100,9 +159,11 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   EXPECT_GT(z, 0.6);
   EXPECT_EQ(seconds.find("refused"), std::string::npos);
   // what was logged can be looked at
-  const Outcome observed = Silc("observe " + PolicyFile() + " --states " + log);
+  const std::string json = (folder / "observed.json").string();
+  const Outcome observed = Silc("observe " + PolicyFile() + " --states " + log + " --json " + json);
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
+  ExpectObservedAsLogged(json, log);
 #ifdef SILC_HAS_VIEW
   // a second of it is enough to look at
   const std::string second = (folder / "second").string();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -116,29 +117,116 @@ std::string CurveTables(const ExperimentResult& result) {
   return text;
 }
 
+// A policy of the command line and what its file says of its training.
+struct NamedPolicy {
+  std::string path;
+  Policy policy;
+  TrainingNotes notes;
+};
+
+// What becomes of the policies that cannot be measured. One among several is told by name and left
+// out, so that a long comparison does not end with its first bad file; a single one is an error.
+class Unmeasured {
+ public:
+  explicit Unmeasured(std::size_t policies) : policies_(policies) {}
+
+  /// Whether `work` went through for the policy at `path`.
+  template <typename Work>
+  bool Try(const std::string& path, const Work& work) {
+    try {
+      work();
+      return true;
+    } catch (const ConfigError& error) {
+      if (policies_ == 1) throw;
+      LeaveOut(path, error.what());
+    } catch (const RunError& error) {
+      if (policies_ == 1) throw;
+      asked_wrongly_ = false;
+      LeaveOut(path, error.what());
+    }
+    return false;
+  }
+
+  /// Throws when any was left out: ConfigError when all were and each was asked for wrongly, as a
+  /// single one would be; else RunError.
+  void ThrowIfAny() const {
+    if (paths_.empty()) return;
+    std::string list;
+    for (const std::string& path : paths_) list += (list.empty() ? "" : ", ") + path;
+    const std::string text =
+        fmt::format("{} of {} policies could not be measured: {}", paths_.size(), policies_, list);
+    if (paths_.size() == policies_ && asked_wrongly_) throw ConfigError(text);
+    throw RunError(text);
+  }
+
+ private:
+  void LeaveOut(const std::string& path, const std::string& why) {
+    paths_.push_back(path);
+    const bool named = why.starts_with(path);  // most messages begin with the file
+    fmt::print(stderr,
+               "silc: {}\n  This policy is left out.\n",
+               Printable(named ? why : fmt::format("{}: {}", path, why)));
+  }
+
+  std::size_t policies_;
+  bool asked_wrongly_ = true;  // every one that was left out
+  std::vector<std::string> paths_;
+};
+
+// Those of the command line that can be read.
+std::vector<NamedPolicy> LoadAll(const EvalArguments& args,
+                                 const RobotModel& robot,
+                                 Unmeasured* unmeasured) {
+  std::vector<NamedPolicy> policies;
+  for (std::size_t k = 0; k < args.policies.size(); ++k) {
+    const std::string layout = args.layouts.empty()       ? ""
+                               : args.layouts.size() == 1 ? args.layouts[0]
+                                                          : args.layouts[k];
+    unmeasured->Try(args.policies[k], [&] {
+      TrainingNotes notes;
+      Policy policy = LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes);
+      policies.push_back({args.policies[k], std::move(policy), std::move(notes)});
+    });
+  }
+  return policies;
+}
+
 // The budget of a comparison is one for all: what the user said, else the one inside the policies,
-// else the default. Two that were trained under different ones need the user's word.
+// else the default. Two that were trained under different ones need the user's word. A policy whose
+// budget is unknown is taken out of `policies`.
 UserBudget ChooseForAll(const EvalArguments& args,
-                        const std::vector<TrainingNotes>& notes,
-                        std::vector<Policy>* policies) {
-  const bool any_commanded = std::any_of(
-      policies->begin(), policies->end(), [](const Policy& p) { return p.sees_budget(); });
-  if (args.budget && !any_commanded) BudgetOfPolicy(notes[0], args.policies[0], args.budget);
+                        const RobotModel& robot,
+                        std::vector<NamedPolicy>* policies,
+                        Unmeasured* unmeasured) {
+  const bool any_commanded =
+      std::any_of(policies->begin(), policies->end(), [](const NamedPolicy& p) {
+        return p.policy.sees_budget();
+      });
+  if (args.budget && !any_commanded && !policies->empty()) {
+    BudgetOfPolicy(policies->front().notes, policies->front().path, args.budget);
+  }
   std::optional<UserBudget> chosen;
-  std::size_t from = 0;
-  for (std::size_t k = 0; k < notes.size(); ++k) {
-    if (notes[k].mode.empty() && notes[k].budget.empty())
+  std::string from;
+  for (std::size_t k = 0; k < policies->size();) {
+    NamedPolicy& policy = (*policies)[k++];
+    if (policy.notes.mode.empty() && policy.notes.budget.empty())
       continue;  // judged as what it stands beside
-    Policy* const policy = &(*policies)[k];
     // so is a policy that is told nothing, beside one that is told --budget
-    if (!policy->sees_budget() && (args.mode || args.budget)) continue;
-    const auto [own, told] =
-        ChooseBudget(args.mode, args.budget, notes[k], args.policies[k], policy);
-    if (!told.empty()) fmt::print("{}\n", Printable(told));
+    if (!policy.policy.sees_budget() && (args.mode || args.budget)) continue;
+    ChosenBudget choice;
+    const bool known = unmeasured->Try(policy.path, [&] {
+      choice =
+          ChooseBudget(args.mode, args.budget, policy.notes, policy.path, robot, &policy.policy);
+    });
+    if (!known) {
+      policies->erase(policies->begin() + static_cast<std::ptrdiff_t>(--k));
+      continue;
+    }
+    const UserBudget own = TellChosenBudget(choice);
     if (args.mode) continue;
     if (!chosen) {
       chosen = own;
-      from = k;
+      from = policy.path;
     }
     if (own.spec == chosen->spec) continue;
     const bool same_name = own.name == chosen->name;
@@ -150,14 +238,16 @@ UserBudget ChooseForAll(const EvalArguments& args,
     throw ConfigError(fmt::format(
         "{} was trained under the budget {}, {} under {}: say which one to measure all with, as in "
         "--mode {}",
-        args.policies[from],
+        from,
         words(*chosen),
-        args.policies[k],
+        policy.path,
         words(own),
         chosen->name));
   }
-  if (args.mode) return ReadPlainBudget(*args.mode);
-  return chosen ? *chosen : ReadBudget(kDefaultMode);
+  if (args.mode) chosen = ReadPlainBudget(*args.mode);
+  if (!chosen) chosen = ReadBudget(kDefaultMode);
+  NeedPointsOf(chosen->spec, robot);  // where ChooseBudget() had nothing to choose
+  return *chosen;
 }
 
 // File names alone where they tell the policies apart.
@@ -183,41 +273,12 @@ std::string GainsLine(const std::vector<ExperimentResult>& results,
   return "gains " + (same ? results[0].gains : each);
 }
 
-void Run(const Experiment& experiment, const EvalArguments& args) {
-  ExperimentOptions options = args.options;
-  if (options.threads <= 0) {
-    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
-  if (args.layouts.size() > 1 && args.layouts.size() != args.policies.size()) {
-    throw ConfigError(fmt::format("--layout: {} layouts for {} policies; give one, or one each",
-                                  args.layouts.size(),
-                                  args.policies.size()));
-  }
-  CheckSeeds(options.seeds);
-  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
-  const RobotModel robot = RobotModel::Load(options.robot);
-  std::vector<Policy> policies;
-  std::vector<TrainingNotes> notes(args.policies.size());
-  for (std::size_t k = 0; k < args.policies.size(); ++k) {
-    const std::string layout = args.layouts.empty()       ? ""
-                               : args.layouts.size() == 1 ? args.layouts[0]
-                                                          : args.layouts[k];
-    policies.push_back(LoadPolicy(args.policies[k], layout == "-" ? "" : layout, robot, &notes[k]));
-  }
-  options.budget = ChooseForAll(args, notes, &policies);
-  NeedPointsOf(options.budget->spec, robot);
-
-  std::vector<ExperimentResult> results;
-  for (std::size_t k = 0; k < policies.size(); ++k) {
-    ProgressLine line(experiment.name + " " + args.policies[k]);
-    if (policies[k].sees_budget()) {
-      options.command = BudgetOfPolicy(notes[k], args.policies[k]).command;
-    }
-    results.push_back(
-        RunExperiment(experiment, args.policies[k], policies[k], options, line.callback()));
-  }
-
-  const std::vector<std::string> names = ShortNames(args.policies);
+// The tables, and the files that were asked for.
+void Tell(const Experiment& experiment,
+          const EvalArguments& args,
+          const ExperimentOptions& options,
+          const std::vector<ExperimentResult>& results,
+          const std::vector<std::string>& names) {
   fmt::print("{}: {}\n", experiment.name, experiment.what);
   fmt::print("{} {} × {} seed{}\nbudget {}: {}; {}\n",
              options.episodes > 0 ? options.episodes : experiment.episodes,
@@ -253,6 +314,40 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
     WriteFileAtomically(args.plot, RenderSvg(FigureOf(shown, names, experiment.plots_apart)));
     fmt::print("wrote {}\n", args.plot);
   }
+}
+
+void Run(const Experiment& experiment, const EvalArguments& args) {
+  ExperimentOptions options = args.options;
+  if (options.threads <= 0) {
+    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  if (args.layouts.size() > 1 && args.layouts.size() != args.policies.size()) {
+    throw ConfigError(fmt::format("--layout: {} layouts for {} policies; give one, or one each",
+                                  args.layouts.size(),
+                                  args.policies.size()));
+  }
+  CheckSeeds(options.seeds);
+  if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
+  const RobotModel robot = RobotModel::Load(options.robot);
+  Unmeasured unmeasured(args.policies.size());
+  std::vector<NamedPolicy> policies = LoadAll(args, robot, &unmeasured);
+  options.budget = ChooseForAll(args, robot, &policies, &unmeasured);
+
+  std::vector<ExperimentResult> results;
+  std::vector<std::string> measured;
+  for (const NamedPolicy& policy : policies) {
+    unmeasured.Try(policy.path, [&] {
+      ProgressLine line(experiment.name + " " + policy.path);
+      if (policy.policy.sees_budget()) {
+        options.command = BudgetOfPolicy(policy.notes, policy.path).command;
+      }
+      results.push_back(
+          RunExperiment(experiment, policy.path, policy.policy, options, line.callback()));
+      measured.push_back(policy.path);
+    });
+  }
+  if (!results.empty()) Tell(experiment, args, options, results, ShortNames(measured));
+  unmeasured.ThrowIfAny();
 }
 
 // What the experiment measures, for its --help: the names that --json writes.

@@ -15,6 +15,12 @@
 
 namespace {
 
+// What was printed has to have arrived, on a full disk as on a closed pipe.
+void NeedWritten() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw silc::RunError(std::string("standard output: cannot be written: ") + std::strerror(errno));
+}
+
 // 0 done, 2 asked wrongly; what failed is thrown
 int Run(int argc, char** argv) {
   CLI::App app("silc: humanoid policies whose stiffness is specified, observed and bounded",
@@ -42,14 +48,14 @@ int Run(int argc, char** argv) {
   silc::RefuseEmptyValues(&app);
   try {
     app.parse(argc, argv);
-    // what was printed has to have arrived, on a full disk as on a closed pipe
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      throw silc::RunError(std::string("standard output: cannot be written: ") +
-                           std::strerror(errno));
-    }
+    NeedWritten();
     return 0;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      NeedWritten();
+      return 0;
+    }
     fmt::print(stderr, "silc: {}\n", silc::Printable(error.what()));
     const auto chosen = app.get_subcommands();
     fmt::print(stderr,

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
 
 namespace silc {
 
@@ -38,35 +39,10 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
       "N·m/rad), or a budget as --mode takes it [the middle of its ranges]");
 }
 
-ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
-                          const std::optional<std::string>& budget,
-                          const TrainingNotes& notes,
-                          const std::string& onnx_path,
-                          Policy* policy) {
-  ChosenBudget chosen;
-  // what the file says of its own budget is of no interest beside --mode, but for a commanded one
-  if (mode && !budget && !policy->sees_budget()) return {ReadPlainBudget(*mode), ""};
-  const PolicyBudget found = BudgetOfPolicy(notes, onnx_path, budget);
-  if (found.told) {
-    if (!policy->sees_budget()) {
-      throw ConfigError(onnx_path +
-                        ": was trained under a budget with ranges, but its layout has no term that "
-                        "tells it which\n  Choose the layout it was trained with (--layout).");
-    }
-    policy->SetBudget(*found.told);
-    chosen.told =
-        fmt::format("{}: is told {}{}",
-                    onnx_path,
-                    CommandText(found),
-                    budget ? "" : ": the middle of its ranges, since no --budget was given");
-  }
-  if (mode) {
-    chosen.judged = ReadPlainBudget(*mode);
-    return chosen;
-  }
-  if (!found.warning.empty()) fmt::print(stderr, "silc: {}\n", found.warning);
-  chosen.judged = found.budget;
-  return chosen;
+UserBudget TellChosenBudget(const ChosenBudget& chosen) {
+  if (!chosen.warning.empty()) fmt::print(stderr, "silc: {}\n", chosen.warning);
+  if (!chosen.told_text.empty()) fmt::print("{}\n", Printable(chosen.told_text));
+  return chosen.judged;
 }
 
 }  // namespace silc

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "silc/config/policy_budget.h"
-#include "silc/policy/policy.h"
+#include "silc/observe/choose_budget.h"
 
 namespace silc {
 
@@ -25,17 +25,8 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
 /// the thing is now, and left out of the help.
 void AddRetiredFlag(CLI::App* verb, const std::string& flag, const std::string& where);
 
-/// The budget to judge a policy by: the user's --mode, else the one inside the policy's file; a
-/// commanded policy is told the user's --budget, and judged by it where there is no --mode. A file
-/// without its numbers is warned of on stderr.
-struct ChosenBudget {
-  UserBudget judged;
-  std::string told;  // a sentence for the user: what a commanded policy is told; "" for others
-};
-ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
-                          const std::optional<std::string>& budget,
-                          const TrainingNotes& notes,
-                          const std::string& onnx_path,
-                          Policy* policy);
+/// The budget to judge by, after the user has been told what ChooseBudget() has to say: a file
+/// without its numbers on stderr, what a commanded policy is told on stdout.
+UserBudget TellChosenBudget(const ChosenBudget& chosen);
 
 }  // namespace silc

@@ -21,7 +21,6 @@
 #include "silc/observe/report_text.h"
 #include "silc/observe/run.h"
 #include "silc/observe/shake.h"
-#include "silc/robot/robot_fit.h"
 
 namespace silc {
 namespace {
@@ -116,9 +115,8 @@ void Observe(const ObserveArguments& args) {
   }
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
-  const auto [budget, told] = ChooseBudget(args.mode, args.budget, notes, args.policy, &policy);
-  NeedPointsOf(budget.spec, robot);
-  if (!told.empty()) fmt::print("{}\n", Printable(told));
+  const UserBudget budget =
+      TellChosenBudget(ChooseBudget(args.mode, args.budget, notes, args.policy, robot, &policy));
   const ClosedLoop loop(robot, policy, MakeLoopOptions(args, robot, policy));
 
   // both are written while the run goes on, and have their names once it is over

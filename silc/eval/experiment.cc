@@ -114,6 +114,197 @@ Curve ToCurve(const Json& json) {
   return curve;
 }
 
+// What each experiment is: its name, its size and the figures that stand in its summary.
+
+Experiment DeclareComImpulse() {
+  const metric::ComImpulseMetrics& m = metric::ComImpulse();
+  return {.name = m.experiment(),
+          .what = "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
+          .paper = "Fig. com_impact",
+          .episodes = 10,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival, m.peak_excursion, m.residual_offset, m.settling_time},
+          .run = RunComImpulse};
+}
+
+Experiment DeclareHandLoad() {
+  const metric::HandLoadMetrics& m = metric::HandLoad();
+  return {
+      .name = m.experiment(),
+      .what =
+          "standing, −40 N on the left hand, and ramps along three axes: stiffness against "
+          "its spec",
+      .paper = "Fig. left_hand",
+      .episodes = 12,
+      .unit = "trials",
+      .metrics = m,
+      .headline = {m.survival, m.step_stiffness_z, m.measured.z, m.static_gravity.z, m.one_step.z},
+      .run = RunHandLoad};
+}
+
+Experiment DeclareBudget() {
+  const metric::BudgetMetrics& m = metric::Budget();
+  return {.name = m.experiment(),
+          .what =
+              "stepping with moving arms: the quadratic form and its worst direction against the "
+              "budget",
+          .paper = "Fig. kq_budget",
+          .episodes = 3,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.form_violations_one_step,
+                       m.all.worst_one_step_p99,
+                       m.all.worst_static_p99,
+                       m.all.disc_p99,
+                       m.sound_share},
+          .run = RunBudget,
+          .observes_budget = true,
+          .plots_apart = true};
+}
+
+Experiment DeclareWalk() {
+  const metric::EpisodeMetrics& m = metric::Walk();
+  return {
+      .name = m.experiment(),
+      .what = "random commands and arm motions, one episode of 20 s each: jitter, energy, tracking",
+      .paper = "Table II",
+      .episodes = 1024,
+      .unit = "robots",
+      .metrics = m,
+      .headline = {m.survival,
+                   m.motion.action_jitter,
+                   m.motion.velocity_jitter,
+                   m.motion.torque_jitter,
+                   m.motion.power,
+                   m.velocity_error,
+                   m.gait_error,
+                   m.arm_error,
+                   m.disc_within},
+      .run = RunWalk,
+      .observes_budget = true};
+}
+
+Experiment DeclareStand() {
+  const metric::EpisodeMetrics& m = metric::Stand();
+  return {.name = m.experiment(),
+          .what = "20 s through pushes of 50 N for 0.1 s from all sides",
+          .paper = "",
+          .episodes = 100,
+          .unit = "robots",
+          .metrics = m,
+          .headline = {m.survival, m.arm_error, m.disc_within, m.disc_median, m.disc_p95},
+          .run = RunStand,
+          .observes_budget = true};
+}
+
+Experiment DeclareHandImpact() {
+  const metric::HandImpactMetrics& m = metric::HandImpact();
+  return {
+      .name = m.experiment(),
+      .what = "standing, 2.5 kg on a 0.3 m rope dropped from the right hand: settling, 5–100 Hz",
+      .paper = "Table III",
+      .episodes = 10,
+      .unit = "trials",
+      .metrics = m,
+      .headline = {m.survival, m.settling_time_z, m.band_power_z, m.peak_excursion_z},
+      .run = RunHandImpact};
+}
+
+Experiment DeclareFoamStep() {
+  const metric::FoamStepMetrics& m = metric::FoamStep();
+  return {.name = m.experiment(),
+          .what = "stepping with the left foot on 30 mm of foam: gyroscope and accelerometer",
+          .paper = "Table IV",
+          .episodes = 10,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival, m.gyro_rms, m.gyro_p95_p5, m.acc_rms, m.acc_p95_p5},
+          .run = RunFoamStep};
+}
+
+Experiment DeclareFrequency() {
+  const metric::FrequencyMetrics& m = metric::Frequency();
+  return {.name = m.experiment(),
+          .what =
+              "standing, a shaker at the left hand and the centre of mass, 0.5 to 24 Hz, against "
+              "(S4)",
+          .paper = "",
+          .episodes = 1,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.hand_z.error,
+                       m.com_x.error,
+                       m.hand_z.at_1hz.stiffness,
+                       m.hand_z.at_3hz.damping},
+          .run = RunFrequency};
+}
+
+Experiment DeclareComLoad() {
+  const metric::ComLoadMetrics& m = metric::ComLoad();
+  return {.name = m.experiment(),
+          .what =
+              "standing, ±5, ±10 and ±20 N at the centre of mass: what is felt, against K_s with "
+              "gravity and the spec",
+          .paper = "",
+          .episodes = 6,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.measured.x,
+                       m.measured.y,
+                       m.measured_over_model.x,
+                       m.measured_over_model.y,
+                       m.sway},
+          .run = RunComLoad};
+}
+
+Experiment DeclarePunch() {
+  const metric::PunchMetrics& m = metric::Punch();
+  return {.name = m.experiment(),
+          .what =
+              "150 to 900 N at the pelvis for 0.08 s from 8 sides, standing and walking: how many "
+              "fall",
+          .paper = "",
+          .episodes = 2,
+          .unit = "starts",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.standing[1],
+                       m.standing[3],
+                       m.standing[5],
+                       m.walking[1],
+                       m.walking[3],
+                       m.walking[5]},
+          .run = RunPunch};
+}
+
+Experiment DeclareKnob() {
+  const metric::KnobMetrics& m = metric::Knob();
+  return {.name = m.experiment(),
+          .what =
+              "a commanded policy at 8 values of its command: commanded against K_s and measured, "
+              "σ; and steps of the command",
+          .paper = "",
+          .episodes = 12,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.com.most.x,
+                       m.com.span.x,
+                       m.hand.most.z,
+                       m.hand.span.z,
+                       m.hand.within_walking,
+                       m.standing.settling,
+                       m.walking.settling},
+          .run = RunKnob,
+          .observes_budget = true,
+          .plots_apart = true,
+          .tabulates = true};
+}
+
 }  // namespace
 
 const Metric* ExperimentResult::Find(MetricHandle what) const {
@@ -196,169 +387,18 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
 }
 
 const std::vector<Experiment>& Experiments() {
-  const metric::ComImpulseMetrics& com_impulse = metric::ComImpulse();
-  const metric::HandLoadMetrics& hand_load = metric::HandLoad();
-  const metric::BudgetMetrics& budget = metric::Budget();
-  const metric::EpisodeMetrics &walk = metric::Walk(), &stand = metric::Stand();
-  const metric::HandImpactMetrics& hand_impact = metric::HandImpact();
-  const metric::FoamStepMetrics& foam_step = metric::FoamStep();
-  const metric::FrequencyMetrics& frequency = metric::Frequency();
-  const metric::ComLoadMetrics& com_load = metric::ComLoad();
-  const metric::PunchMetrics& punch = metric::Punch();
-  const metric::KnobMetrics& knob = metric::Knob();
   static const std::vector<Experiment> experiments = {
-      {.name = com_impulse.experiment(),
-       .what = "standing, −150 N on the pelvis for 0.05 s: where the centre of mass goes",
-       .paper = "Fig. com_impact",
-       .episodes = 10,
-       .unit = "trials",
-       .metrics = com_impulse,
-       .headline = {com_impulse.survival,
-                    com_impulse.peak_excursion,
-                    com_impulse.residual_offset,
-                    com_impulse.settling_time},
-       .run = RunComImpulse},
-      {.name = hand_load.experiment(),
-       .what = "standing, −40 N on the left hand, and ramps along three axes: stiffness against "
-               "its spec",
-       .paper = "Fig. left_hand",
-       .episodes = 12,
-       .unit = "trials",
-       .metrics = hand_load,
-       .headline = {hand_load.survival,
-                    hand_load.step_stiffness_z,
-                    hand_load.measured.z,
-                    hand_load.static_gravity.z,
-                    hand_load.one_step.z},
-       .run = RunHandLoad},
-      {.name = budget.experiment(),
-       .what = "stepping with moving arms: the quadratic form and its worst direction against the "
-               "budget",
-       .paper = "Fig. kq_budget",
-       .episodes = 3,
-       .unit = "trials",
-       .metrics = budget,
-       .headline = {budget.survival,
-                    budget.form_violations_one_step,
-                    budget.all.worst_one_step_p99,
-                    budget.all.worst_static_p99,
-                    budget.all.disc_p99,
-                    budget.sound_share},
-       .run = RunBudget,
-       .observes_budget = true,
-       .plots_apart = true},
-      {.name = walk.experiment(),
-       .what =
-           "random commands and arm motions, one episode of 20 s each: jitter, energy, tracking",
-       .paper = "Table II",
-       .episodes = 1024,
-       .unit = "robots",
-       .metrics = walk,
-       .headline = {walk.survival,
-                    walk.motion.action_jitter,
-                    walk.motion.velocity_jitter,
-                    walk.motion.torque_jitter,
-                    walk.motion.power,
-                    walk.velocity_error,
-                    walk.gait_error,
-                    walk.arm_error,
-                    walk.disc_within},
-       .run = RunWalk,
-       .observes_budget = true},
-      {.name = stand.experiment(),
-       .what = "20 s through pushes of 50 N for 0.1 s from all sides",
-       .paper = "",
-       .episodes = 100,
-       .unit = "robots",
-       .metrics = stand,
-       .headline =
-           {stand.survival, stand.arm_error, stand.disc_within, stand.disc_median, stand.disc_p95},
-       .run = RunStand,
-       .observes_budget = true},
-      {.name = hand_impact.experiment(),
-       .what = "standing, 2.5 kg on a 0.3 m rope dropped from the right hand: settling, 5–100 Hz",
-       .paper = "Table III",
-       .episodes = 10,
-       .unit = "trials",
-       .metrics = hand_impact,
-       .headline = {hand_impact.survival,
-                    hand_impact.settling_time_z,
-                    hand_impact.band_power_z,
-                    hand_impact.peak_excursion_z},
-       .run = RunHandImpact},
-      {.name = foam_step.experiment(),
-       .what = "stepping with the left foot on 30 mm of foam: gyroscope and accelerometer",
-       .paper = "Table IV",
-       .episodes = 10,
-       .unit = "trials",
-       .metrics = foam_step,
-       .headline = {foam_step.survival,
-                    foam_step.gyro_rms,
-                    foam_step.gyro_p95_p5,
-                    foam_step.acc_rms,
-                    foam_step.acc_p95_p5},
-       .run = RunFoamStep},
-      {.name = frequency.experiment(),
-       .what = "standing, a shaker at the left hand and the centre of mass, 0.5 to 24 Hz, against "
-               "(S4)",
-       .paper = "",
-       .episodes = 1,
-       .unit = "trials",
-       .metrics = frequency,
-       .headline = {frequency.survival,
-                    frequency.hand_z.error,
-                    frequency.com_x.error,
-                    frequency.hand_z.at_1hz.stiffness,
-                    frequency.hand_z.at_3hz.damping},
-       .run = RunFrequency},
-      {.name = com_load.experiment(),
-       .what = "standing, ±5, ±10 and ±20 N at the centre of mass: what is felt, against K_s with "
-               "gravity and the spec",
-       .paper = "",
-       .episodes = 6,
-       .unit = "trials",
-       .metrics = com_load,
-       .headline = {com_load.survival,
-                    com_load.measured.x,
-                    com_load.measured.y,
-                    com_load.measured_over_model.x,
-                    com_load.measured_over_model.y,
-                    com_load.sway},
-       .run = RunComLoad},
-      {.name = punch.experiment(),
-       .what = "150 to 900 N at the pelvis for 0.08 s from 8 sides, standing and walking: how many "
-               "fall",
-       .paper = "",
-       .episodes = 2,
-       .unit = "starts",
-       .metrics = punch,
-       .headline = {punch.survival,
-                    punch.standing[1],
-                    punch.standing[3],
-                    punch.standing[5],
-                    punch.walking[1],
-                    punch.walking[3],
-                    punch.walking[5]},
-       .run = RunPunch},
-      {.name = knob.experiment(),
-       .what = "a commanded policy at 8 values of its command: commanded against K_s and measured, "
-               "σ; and steps of the command",
-       .paper = "",
-       .episodes = 12,
-       .unit = "trials",
-       .metrics = knob,
-       .headline = {knob.survival,
-                    knob.com.most.x,
-                    knob.com.span.x,
-                    knob.hand.most.z,
-                    knob.hand.span.z,
-                    knob.hand.within_walking,
-                    knob.standing.settling,
-                    knob.walking.settling},
-       .run = RunKnob,
-       .observes_budget = true,
-       .plots_apart = true,
-       .tabulates = true},
+      DeclareComImpulse(),
+      DeclareHandLoad(),
+      DeclareBudget(),
+      DeclareWalk(),
+      DeclareStand(),
+      DeclareHandImpact(),
+      DeclareFoamStep(),
+      DeclareFrequency(),
+      DeclareComLoad(),
+      DeclarePunch(),
+      DeclareKnob(),
   };
   return experiments;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
@@ -204,6 +205,55 @@ TEST(HandLoad, RampsAndModelAgree) {
   }
   EXPECT_EQ(r.falls, 1);
   EXPECT_TRUE(std::isnan(r.Value(declared.step_stiffness_z)));
+}
+
+// The regulator with a root whose slope is infinite at every observation: 0.001 √|x − x|. It acts
+// as the regulator does, so what is measured is measured; what is modelled is said to be no number.
+TEST(HandLoad, GoesOnWhereThePolicyHasAnInfiniteSlope) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const StandPolicy stand = DesignStandPolicy(robot);
+  const MlpLayer& layer = stand.network.branches.at(0).at(0);
+  ASSERT_EQ(stand.network.branches.size(), 1u);
+  ASSERT_EQ(stand.network.branches[0].size(), 1u);
+  ASSERT_TRUE(stand.network.prefix.empty());
+  GraphBuilder builder;
+  const ValueId x = builder.AddInput("obs", {1, layer.inputs});
+  const ValueId weight = builder.AddConstant("weight", {layer.outputs, layer.inputs}, layer.weight);
+  const ValueId bias = builder.AddConstant("bias", {layer.outputs}, layer.bias);
+  const ValueId act = builder.AddGemm("act", x, weight, bias, 1, 1, false, true);
+  const ValueId zero = builder.AddUnary(Op::kAbs, "abs", builder.AddBinary(Op::kSub, "x-x", x, x));
+  const ValueId root = builder.AddUnary(Op::kSqrt, "root", zero);
+  const ValueId some = builder.AddSlice("some", root, {0, 0}, {1, 1}, {1, layer.outputs});
+  const ValueId small =
+      builder.AddBinary(Op::kMul, "small", some, builder.AddConstant("0.001", {1}, {0.001f}));
+  builder.AddOutput("actions", builder.AddBinary(Op::kAdd, "sum", act, small));
+  const Policy policy(std::make_shared<const Graph>(builder.Finish()),
+                      stand.layout,
+                      {robot.spec().joints, robot.spec().StandingPose().q});
+
+  const ExperimentOptions options = Options(1);
+  const metric::HandLoadMetrics& declared = metric::HandLoad();
+  const ExperimentResult plain = RunHandLoad(Stand(), options, {});
+  ExperimentResult rooted = RunHandLoad(policy, options, {});
+  EXPECT_EQ(rooted.falls, plain.falls);
+  for (int axis = 0; axis < 3; ++axis) {
+    // the two sum in another order: rounding of float, through seconds of contact
+    EXPECT_NEAR(rooted.Value(declared.measured_2n[axis]),
+                plain.Value(declared.measured_2n[axis]),
+                0.05 * plain.Value(declared.measured_2n[axis]));
+    EXPECT_TRUE(std::isfinite(rooted.Value(declared.pd[axis])));
+    EXPECT_TRUE(std::isnan(rooted.Value(declared.one_step[axis])));
+    EXPECT_TRUE(std::isnan(rooted.Value(declared.static_gravity[axis])));
+  }
+  const std::string said = Describe(StiffnessStatus::kNotFinite);
+  EXPECT_TRUE(std::any_of(rooted.notes.begin(), rooted.notes.end(), [&](const std::string& note) {
+    return note.find(said) != std::string::npos;
+  }));
+  // and it can be kept and shown
+  rooted.experiment = declared.experiment();
+  rooted.budget = ReadBudget("compliance").spec;
+  EXPECT_EQ(ToJson(FromJson(ToJson(rooted), "text")), ToJson(rooted));
+  EXPECT_FALSE(RenderSvg(FigureOf({&rooted}, {"rooted"})).empty());
 }
 
 // The same at the centre of mass, where a person pushes.

@@ -191,6 +191,7 @@ class Prediction {
       return;
     }
     H_ = H;
+    N_ = contact_.closed ? MatrixXd(contact_.N) : MatrixXd::Identity(H.rows(), H.rows());
 
     // full inertia in the columns' order (base linear, base angular, joints), then along B
     const mjModel* model = robot.model();
@@ -228,16 +229,14 @@ class Prediction {
         StiffnessStatus::kOk) {
       return {kNan, kNan};
     }
-    const MatrixXd N = Allowed();
-    return Felt(point, omega, N.transpose() * K.real() * N, N.transpose() * K.imag() * N);
+    return Felt(point, omega, N_.transpose() * K.real() * N_, N_.transpose() * K.imag() * N_);
   }
 
   // [N/m] what it would feel if the budget's springs and the servo's dashpots were all there is
   Complex OfTheBudget(const Point& point, double hz) const {
     if (!bounded_) return {kNan, kNan};
     const double omega = 2 * std::numbers::pi * hz;
-    const MatrixXd N = Allowed();
-    return Felt(point, omega, M_, omega * (N.transpose() * servo_.kd.asDiagonal() * N));
+    return Felt(point, omega, M_, omega * (N_.transpose() * servo_.kd.asDiagonal() * N_));
   }
 
   // (S12), (S13) with the channels that the budget holds held; the gyroscope always is
@@ -255,19 +254,13 @@ class Prediction {
   }
 
  private:
-  MatrixXd Allowed() const {
-    const Eigen::Index n = H_.rows();
-    return contact_.closed ? MatrixXd(contact_.N) : MatrixXd::Identity(n, n);
-  }
-
   // of springs and dashpots given along the motions that the contacts allow, Re and Im
   Complex Felt(const Point& point, double omega, const MatrixXd& re, const MatrixXd& im) const {
-    const MatrixXd N = Allowed();
     const Jacobian3& J3 =
         point.point == Push::Point::kCom ? contact_.com : contact_.hand_in_world[kLeft];
-    const Eigen::VectorXd J = N.transpose() * J3.row(point.axis).transpose();
-    const MatrixXd A = re + N.transpose() * (H_ - omega * omega * inertia_) * N;
-    const MatrixXd B = im + omega * (N.transpose() * damping_ * N);
+    const Eigen::VectorXd J = N_.transpose() * J3.row(point.axis).transpose();
+    const MatrixXd A = re + N_.transpose() * (H_ - omega * omega * inertia_) * N_;
+    const MatrixXd B = im + omega * (N_.transpose() * damping_ * N_);
     // (A + jB)(x + jy) = Jᵀ as real equations, twice as many
     const Eigen::Index z = J.size();
     MatrixXd both(2 * z, 2 * z);
@@ -285,7 +278,8 @@ class Prediction {
   MatrixXd H_, inertia_, damping_;
   BudgetSpec budget_;
   BudgetCoordinates coordinates_;
-  MatrixXd M_;  // (S6) along the allowed motions
+  MatrixXd N_;  // the motions that the contacts allow: all, or N of (S5)
+  MatrixXd M_;  // (S6) along them
   bool known_ = false, bounded_ = false;
 };
 

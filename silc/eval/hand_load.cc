@@ -115,6 +115,103 @@ Curve Spring(const std::string& label, int axis, double stiffness, Curve::Style 
   return curve;
 }
 
+// What one axis' ramps say: measured, predicted, and against the spec.
+void AddRampMetrics(const std::vector<LoadTrial>& trials,
+                    const UserBudget& budget,
+                    int axis,
+                    ExperimentResult* result) {
+  const metric::HandLoadMetrics& declared = metric::HandLoad();
+  const auto measured = [&](std::size_t level) {
+    std::vector<double> values;
+    for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
+    return values;
+  };
+  const auto predicted = [&](std::size_t model) {
+    std::vector<double> values;
+    for (const LoadTrial& t : trials) {
+      const bool there = model < t.shake.predictions.size();
+      values.push_back(there ? t.shake.predictions[model].one_axis[axis] : kNan);
+    }
+    return values;
+  };
+  const auto add = [&](const AxisMetrics& family, const std::vector<double>& values) {
+    result->metrics.push_back(StiffnessMetric(family[axis], values));
+  };
+  add(declared.measured_2n, measured(0));
+  add(declared.measured, measured(1));
+  add(declared.measured_40n, measured(3));
+  add(declared.pd, predicted(0));
+  add(declared.one_step, predicted(1));
+  add(declared.static_stiffness, predicted(2));
+  add(declared.static_gravity, predicted(3));
+  if (budget.spec.hand[kLeft]) {
+    const double spec = (*budget.spec.hand[kLeft])[axis];
+    result->metrics.push_back({declared.spec[axis], spec});
+    std::vector<double> ratio = measured(1);
+    for (double& r : ratio) r /= spec;
+    add(declared.measured_over_spec, ratio);
+  }
+}
+
+// One trial's ramps along an axis, and the springs they are compared to.
+void AddRampCurves(const std::vector<LoadTrial>& trials,
+                   const UserBudget& budget,
+                   int which,
+                   int axis,
+                   ExperimentResult* result) {
+  const metric::HandLoadMetrics& declared = metric::HandLoad();
+  if (trials[which].shake.levels.empty()) return;
+  result->curves.push_back(RampCurve(trials[which], axis));
+  const Metric* modelled = result->Find(declared.static_gravity[axis]);
+  if (std::isfinite(modelled->samples[which])) {
+    result->curves.push_back(
+        Spring("K_s with gravity", axis, modelled->samples[which], Curve::Style::kSolid));
+  }
+  const Metric* one_step = result->Find(declared.one_step[axis]);
+  if (std::isfinite(one_step->samples[which])) {
+    result->curves.push_back(
+        Spring("one-step K₁", axis, one_step->samples[which], Curve::Style::kDotted));
+  }
+  if (budget.spec.hand[kLeft]) {
+    Curve spec = Spring("specified", axis, (*budget.spec.hand[kLeft])[axis], Curve::Style::kDashed);
+    spec.shared = true;
+    result->curves.push_back(spec);
+  }
+}
+
+// Says which ramped pushes are left out of the metrics, and why.
+void AddRampNotes(const std::vector<LoadTrial>& trials, ExperimentResult* result) {
+  int fell_pushed = 0, pushes = 0, unsettled = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (const LoadTrial& t : trials) {
+      for (std::size_t l = 0; l < t.shake.levels.size(); ++l) {
+        const auto& ends_of = t.shake.levels[l].end[axis];
+        for (const LoopStatus end : ends_of) {
+          ++pushes;
+          fell_pushed += end != LoopStatus::kRunning;
+        }
+        const bool lasted =
+            ends_of[0] == LoopStatus::kRunning && ends_of[1] == LoopStatus::kRunning;
+        unsettled += lasted && std::isnan(RestingStiffness(t.shake, l, axis));
+      }
+    }
+  }
+  if (fell_pushed > 0) {
+    result->notes.push_back(fmt::format(
+        "the robot fell in {} of {} ramped pushes; a stiffness one of whose two pushes ended in a "
+        "fall is left out",
+        fell_pushed,
+        pushes));
+  }
+  if (unsettled > 0) {
+    result->notes.push_back(fmt::format(
+        "{} of {} pairs of ramped pushes are left out: the robot stepped, or the hand swayed by "
+        "more than it was displaced",
+        unsettled,
+        pushes / 2));
+  }
+}
+
 }  // namespace
 
 ExperimentResult RunHandLoad(const Policy& policy,
@@ -158,84 +255,12 @@ ExperimentResult RunHandLoad(const Policy& policy,
                     trials.size()));
   }
 
-  int fell_pushed = 0, pushes = 0, unsettled = 0;
   for (int axis = 0; axis < 3; ++axis) {
-    const auto measured = [&](std::size_t level) {
-      std::vector<double> values;
-      for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
-      return values;
-    };
-    const auto predicted = [&](std::size_t model) {
-      std::vector<double> values;
-      for (const LoadTrial& t : trials) {
-        const bool there = model < t.shake.predictions.size();
-        values.push_back(there ? t.shake.predictions[model].one_axis[axis] : kNan);
-      }
-      return values;
-    };
-    const auto add = [&](const AxisMetrics& family, const std::vector<double>& values) {
-      result.metrics.push_back(StiffnessMetric(family[axis], values));
-    };
-    add(declared.measured_2n, measured(0));
-    add(declared.measured, measured(1));
-    add(declared.measured_40n, measured(3));
-    add(declared.pd, predicted(0));
-    add(declared.one_step, predicted(1));
-    add(declared.static_stiffness, predicted(2));
-    add(declared.static_gravity, predicted(3));
-    if (budget.spec.hand[kLeft]) {
-      const double spec = (*budget.spec.hand[kLeft])[axis];
-      result.metrics.push_back({declared.spec[axis], spec});
-      std::vector<double> ratio = measured(1);
-      for (double& r : ratio) r /= spec;
-      add(declared.measured_over_spec, ratio);
-    }
-    for (const LoadTrial& t : trials) {
-      for (std::size_t l = 0; l < t.shake.levels.size(); ++l) {
-        const auto& ends_of = t.shake.levels[l].end[axis];
-        for (const LoopStatus end : ends_of) {
-          ++pushes;
-          fell_pushed += end != LoopStatus::kRunning;
-        }
-        const bool lasted =
-            ends_of[0] == LoopStatus::kRunning && ends_of[1] == LoopStatus::kRunning;
-        unsettled += lasted && std::isnan(RestingStiffness(t.shake, l, axis));
-      }
-    }
-    if (shown.shake.levels.empty()) continue;
-    result.curves.push_back(RampCurve(shown, axis));
-    const Metric* modelled = result.Find(declared.static_gravity[axis]);
-    if (std::isfinite(modelled->samples[which])) {
-      result.curves.push_back(
-          Spring("K_s with gravity", axis, modelled->samples[which], Curve::Style::kSolid));
-    }
-    const Metric* one_step = result.Find(declared.one_step[axis]);
-    if (std::isfinite(one_step->samples[which])) {
-      result.curves.push_back(
-          Spring("one-step K₁", axis, one_step->samples[which], Curve::Style::kDotted));
-    }
-    if (budget.spec.hand[kLeft]) {
-      Curve spec =
-          Spring("specified", axis, (*budget.spec.hand[kLeft])[axis], Curve::Style::kDashed);
-      spec.shared = true;
-      result.curves.push_back(spec);
-    }
+    AddRampMetrics(trials, budget, axis, &result);
+    AddRampCurves(trials, budget, which, axis, &result);
   }
   AddSurvival(declared, ends, &result);
-  if (fell_pushed > 0) {
-    result.notes.push_back(fmt::format(
-        "the robot fell in {} of {} ramped pushes; a stiffness one of whose two pushes ended in a "
-        "fall is left out",
-        fell_pushed,
-        pushes));
-  }
-  if (unsettled > 0) {
-    result.notes.push_back(fmt::format(
-        "{} of {} pairs of ramped pushes are left out: the robot stepped, or the hand swayed by "
-        "more than it was displaced",
-        unsettled,
-        pushes / 2));
-  }
+  AddRampNotes(trials, &result);
   // statuses of the predictions, once each
   for (const ShakePrediction& p : shown.shake.predictions) {
     if (p.status != StiffnessStatus::kOk) {

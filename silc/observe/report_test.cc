@@ -69,6 +69,13 @@ TEST_F(Report, TextNamesTheVerdictAndWhatIsMissing) {
   EXPECT_NE(text.find("No static stiffness in 1 of 10 observations"), std::string::npos);
   EXPECT_NE(text.find("The budget 'soft-hand' is VIOLATED in 100 % of 9 judged observations."),
             std::string::npos);
+  // a robot's joints give way: a radius of 1 or more forbids nothing that is measured on it
+  ObservationRun shaky = *run_;
+  for (Moment& moment : shaky.moments) moment.reading.loop.rho = 1.25;
+  const std::string unstable = ObservationText(shaky, Summarize(shaky));
+  EXPECT_NE(unstable.find("1.25 (largest); 1 or more is unstable with the joints held."),
+            std::string::npos)
+      << unstable;
 }
 
 // What could not be judged was not shown to hold.

@@ -23,14 +23,9 @@ struct Case {
   Values y;  // worked by hand
 };
 
-std::vector<Case> Cases() {
+std::vector<Case> UnaryCases() {
   const auto unary = [](Op op, float alpha = 0, float beta = 0) {
     return [=](GraphBuilder* b, ValueId x) { return b->AddUnary(op, "n", x, alpha, beta); };
-  };
-  const auto with = [](Op op, const Shape& shape, const std::vector<float>& c) {
-    return [=](GraphBuilder* b, ValueId x) {
-      return b->AddBinary(op, "n", x, b->AddConstant("c", shape, c));
-    };
   };
   const double e1 = std::exp(1.0);
   return {
@@ -52,6 +47,16 @@ std::vector<Case> Cases() {
       {"Reciprocal", {1}, {-4}, unary(Op::kReciprocal), {-0.25}},
       {"Erf", {1}, {0.5}, unary(Op::kErf), {0.5204998778130465}},
       {"Clip", {3}, {-3, 0.5, 3}, unary(Op::kClip, -1.0f, 2.0f), {-1, 0.5, 2}},
+  };
+}
+
+std::vector<Case> BinaryCases() {
+  const auto with = [](Op op, const Shape& shape, const std::vector<float>& c) {
+    return [=](GraphBuilder* b, ValueId x) {
+      return b->AddBinary(op, "n", x, b->AddConstant("c", shape, c));
+    };
+  };
+  return {
       {"Add, row", {2, 2}, {1, 2, 3, 4}, with(Op::kAdd, {2}, {10, 20}), {11, 22, 13, 24}},
       {"Sub, column", {2, 2}, {1, 2, 3, 4}, with(Op::kSub, {2, 1}, {10, 20}), {-9, -8, -17, -16}},
       {"Mul, stretched input",
@@ -75,6 +80,11 @@ std::vector<Case> Cases() {
        {2},
        [](GraphBuilder* b, ValueId x) { return b->AddBinary(Op::kPow, "n", x, x); },
        {4}},
+  };
+}
+
+std::vector<Case> ProductCases() {
+  return {
       {"MatMul, row times matrix",
        {1, 2},
        {1, 2},
@@ -123,6 +133,11 @@ std::vector<Case> Cases() {
        },
        // [1 2; 0 1] [1 3; 2 4] + x
        {5 + 1, 11 + 2, 2 + 3, 4 + 4}},
+  };
+}
+
+std::vector<Case> ShapeCases() {
+  return {
       {"Concat",
        {2, 1},
        {1, 2},
@@ -165,6 +180,11 @@ std::vector<Case> Cases() {
          return b->AddExpand("n", x, {2, 1});
        },
        {1, 2, 1, 2}},
+  };
+}
+
+std::vector<Case> ReductionCases() {
+  return {
       {"Softmax, large numbers",
        {1, 2},
        {1000, 1000 + std::log(3.0)},
@@ -205,6 +225,15 @@ std::vector<Case> Cases() {
        },
        {-0.5 + 1, 1.5 + 3}},
   };
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> all;
+  for (const auto& family :
+       {UnaryCases(), BinaryCases(), ProductCases(), ShapeCases(), ReductionCases()}) {
+    all.insert(all.end(), family.begin(), family.end());
+  }
+  return all;
 }
 
 TEST(Graph, EveryOperationGivesTheNumbersWorkedByHand) {

@@ -9,6 +9,7 @@
 
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/policy/policy_metadata.h"
 
@@ -164,7 +165,7 @@ LayoutFile ParseLayout(const YamlNode& node) {
   if (node.Has("clock")) {
     const YamlNode clock = node["clock"];
     clock.Keys({"period", "offsets", "standing_phase"}, {"standing_speed"});
-    layout.clock.period = clock["period"].AsDoubleIn(1e-3, 1e3);
+    layout.clock.period = clock["period"].AsDoubleIn(kMinClockPeriod, kMaxClockPeriod);
     layout.clock.offsets = clock["offsets"].AsDoubles();
     if (clock["standing_phase"].AsString() == "zero") {
       layout.clock.standing_zero = true;

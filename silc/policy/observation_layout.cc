@@ -23,6 +23,19 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   throw ConfigError(place + ": " + key + ": " + what);
 }
 
+void CheckRange(const std::string& place,
+                const std::string& key,
+                const std::vector<double>& values,
+                double low,
+                double high) {
+  for (const double value : values) {
+    if (value >= low && value <= high) continue;  // a NaN is not
+    std::ostringstream text;
+    text << value << " is outside [" << low << ", " << high << "]";
+    Fail(place, key, text.str());
+  }
+}
+
 void CheckPerJoint(const std::string& place,
                    const std::string& key,
                    const std::vector<double>& values,
@@ -36,13 +49,7 @@ void CheckPerJoint(const std::string& place,
          key,
          std::to_string(values.size()) + " numbers for " + std::to_string(joints) + " joints");
   }
-  for (const double value : values) {
-    if (!(value >= low && value <= high)) {
-      std::ostringstream text;
-      text << value << " is outside [" << low << ", " << high << "]";
-      Fail(place, key, text.str());
-    }
-  }
+  CheckRange(place, key, values, low, high);
 }
 
 void CheckNames(const std::string& place,
@@ -104,7 +111,7 @@ void AddBudgetTerms(const BudgetCommand& command, ObservationLayout* layout) {
     // (B3); a range of one number is shown as 0
     term.offset = std::log(range.Middle());
     const double half_width = 0.5 * std::log(range.high / range.low);
-    term.scale = {half_width > 0 ? 1 / half_width : 1.0};
+    term.scale = {half_width > 0 ? std::min(1 / half_width, kMaxTermNumber) : 1.0};
     layout->terms.push_back(std::move(term));
   }
 }
@@ -191,14 +198,14 @@ void ObservationLayout::Validate(const std::string& place) const {
          std::to_string(action.scale.size()) + " numbers for " +
              std::to_string(action.joints.size()) + " actions; give one, or one per action");
   }
-  for (const double scale : action.scale) {
-    if (!std::isfinite(scale)) Fail(place, "action.scale", "must be finite");
-  }
+  CheckRange(place, "action.scale", action.scale, -kMaxActionScale, kMaxActionScale);
   if (!(action.clip > 0)) Fail(place, "action.clip", "must be positive");
 
   if (clock.period != 0) {
-    if (!(clock.period > 0 && std::isfinite(clock.period)))
-      Fail(place, "clock.period", "must be positive");
+    CheckRange(place, "clock.period", {clock.period}, kMinClockPeriod, kMaxClockPeriod);
+    CheckRange(place, "clock.offsets", clock.offsets, -kMaxTermNumber, kMaxTermNumber);
+    CheckRange(
+        place, "clock.standing_phase", {clock.standing_phase}, -kMaxTermNumber, kMaxTermNumber);
     if (clock.offsets.empty())
       Fail(place, "clock.offsets", "give the phase of each foot at the start");
   }
@@ -231,10 +238,9 @@ void ObservationLayout::Validate(const std::string& place) const {
            std::to_string(term.scale.size()) + " numbers for " + std::to_string(width) +
                " elements; give one, or one per element");
     }
-    for (const double scale : term.scale) {
-      if (!std::isfinite(scale)) Fail(place, key + ".scale", "must be finite");
-    }
-    if (!std::isfinite(term.offset)) Fail(place, key + ".offset", "must be finite");
+    CheckRange(place, key + ".scale", term.scale, -kMaxTermNumber, kMaxTermNumber);
+    CheckRange(place, key + ".offset", {term.offset}, -kMaxTermNumber, kMaxTermNumber);
+    CheckRange(place, key + ".value", term.constant, -kMaxTermNumber, kMaxTermNumber);
     if (term.offset != 0 && (term.minus_default || term.source == TermSource::kConstant)) {
       Fail(place, key + ".offset", "this term has one already");
     }

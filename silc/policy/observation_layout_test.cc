@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "silc/base/error.h"
 #include "silc/policy/test_networks.h"
@@ -90,6 +91,41 @@ TEST(ObservationLayout, MistakesNameTheKey) {
             "p: terms.omega.history: frames are kept whole; use order: term_major for different "
             "histories");
   EXPECT_EQ(ErrorOf([](auto* l) { l->history = 0; }), "p: history: 0 must be in [1, 1000]");
+}
+
+// What no robot can mean: a slipped digit is told, not multiplied by.
+TEST(ObservationLayout, NumbersBeyondWhatTheyCanMeanNameTheKey) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(ErrorOf([](auto* l) { l->action.scale = {1e300}; }),
+            "p: action.scale: 1e+300 is outside [-100, 100]");
+  EXPECT_EQ(ErrorOf([=](auto* l) { l->action.scale = {nan}; }),
+            "p: action.scale: nan is outside [-100, 100]");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].scale = {-1e300}; }),
+            "p: terms.omega.scale: -1e+300 is outside [-1e+06, 1e+06]");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms[1].offset = 1e300; }),
+            "p: terms.omega.offset: 1e+300 is outside [-1e+06, 1e+06]");
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->terms[1].source = TermSource::kConstant;
+              l->terms[1].constant = {1, 1e300};
+            }),
+            "p: terms.omega.value: 1e+300 is outside [-1e+06, 1e+06]");
+  const auto clock = [](ObservationLayout* l) { l->clock = {.period = 1, .offsets = {0, 3}}; };
+  EXPECT_EQ(ErrorOf(clock), "no error");
+  EXPECT_EQ(ErrorOf([&](auto* l) {
+              clock(l);
+              l->clock.period = 1e-300;
+            }),
+            "p: clock.period: 1e-300 is outside [0.001, 1000]");
+  EXPECT_EQ(ErrorOf([&](auto* l) {
+              clock(l);
+              l->clock.offsets[1] = 1e300;
+            }),
+            "p: clock.offsets: 1e+300 is outside [-1e+06, 1e+06]");
+  EXPECT_EQ(ErrorOf([&](auto* l) {
+              clock(l);
+              l->clock.standing_phase = -1e300;
+            }),
+            "p: clock.standing_phase: -1e+300 is outside [-1e+06, 1e+06]");
 }
 
 TEST(MapJoints, FindsByNameAndSuggestsNearOnes) {

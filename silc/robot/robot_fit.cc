@@ -14,8 +14,12 @@ void NeedStiffness(const RobotModel& robot) {
                     std::to_string(robot.num_joints()));
 }
 
+bool HasPointsOf(const BudgetSpec& budget, const RobotModel& robot) {
+  return robot.has_hands() || !(budget.hand[0] || budget.hand[1]);
+}
+
 void NeedPointsOf(const BudgetSpec& budget, const RobotModel& robot) {
-  if (robot.has_hands() || !(budget.hand[0] || budget.hand[1])) return;
+  if (HasPointsOf(budget, robot)) return;
   throw ConfigError(robot.spec().file +
                     ": the budget bounds hands, which this robot does not have; --mode compliance "
                     "bounds the centre of mass alone");

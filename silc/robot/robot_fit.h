@@ -10,7 +10,9 @@ namespace silc {
 /// the base against the ground; what is left over can have one.
 void NeedStiffness(const RobotModel& robot);
 
-/// Throws ConfigError where the budget bounds points that the robot does not have.
+/// Whether the robot has the points that the budget bounds.
+bool HasPointsOf(const BudgetSpec& budget, const RobotModel& robot);
+/// Throws ConfigError where it does not.
 void NeedPointsOf(const BudgetSpec& budget, const RobotModel& robot);
 
 }  // namespace silc

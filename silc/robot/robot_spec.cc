@@ -460,7 +460,7 @@ GainSet ParseGainSet(const RobotSpec& spec, const YamlNode& node, const std::str
   return {name,
           ReadPerJoint(spec, node["kp"], kMinKp, kMaxKp, false),
           ReadPerJoint(spec, node["kd"], 0, kMaxKd, false),
-          ReadPerJoint(spec, node["action_scale"], 0, 100, false)};
+          ReadPerJoint(spec, node["action_scale"], 0, kMaxActionScale, false)};
 }
 
 RobotSpec ReadRobotSpec(const std::string& path) {

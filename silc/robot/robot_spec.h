@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "silc/robot/default_robot.h"
+
 namespace silc {
 
 class YamlNode;
@@ -164,9 +166,6 @@ RobotSpec ReadRobotSpec(const std::string& path);
 
 /// The same from text; `path` stands for the file in messages and for resolving the model's path.
 RobotSpec ParseRobotSpec(std::string_view text, const std::string& path);
-
-/// The robot where nobody names one.
-inline constexpr const char* kDefaultRobot = "g1";
 
 /// The robot.yaml that "g1" or "path/to/robot.yaml" (or its folder) means. A bare name is looked
 /// for as NAME/robot.yaml in $SILC_ROBOTS (folders separated by ':'), in ./robots, in the source

@@ -6,7 +6,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/nan.h"
-#include "silc/config/policy_budget.h"
+#include "silc/observe/choose_budget.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
 #include "silc/view/export_html.h"
@@ -66,15 +66,12 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
   const RobotModel robot = RobotModel::Load(options.robot);
   TrainingNotes notes;
   Policy policy = LoadPolicy(file, options.layout, robot, &notes);
-  // what a commanded policy is told is no matter of the budget that judges it
-  PolicyBudget own;
-  if (!options.mode || policy.sees_budget()) own = BudgetOfPolicy(notes, file, options.budget);
-  if (own.told && policy.sees_budget()) policy.SetBudget(*own.told);
-  const UserBudget budget = options.mode ? ReadBudget(*options.mode) : own.budget;
+  const ChosenBudget chosen =
+      ChooseBudget(options.mode, options.budget, notes, file, robot, &policy);
   auto setup = std::make_shared<ReadingSetup>();
   setup->number = 1;
   setup->servo = ServoFor(robot, policy, "");
-  setup->budget = budget.spec;
+  setup->budget = chosen.judged.spec;
   LoopOptions loop_options;
   loop_options.servo = setup->servo;
   ClosedLoop loop(robot, std::move(policy), loop_options);
@@ -92,7 +89,7 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
     frame.scene = kReplayScene;
     const double lift = moment.of_robot ? floor - LowerFoot(robot, *loop.data()) : 0;
     frame.robots = {ShowMoment(loop, *loop.data(), reading, moment.mode, lift)};
-    if (own.told) frame.robots[0].told = ShowTold(own.command, *own.told);
+    if (chosen.told) frame.robots[0].told = ShowTold(chosen.command, *chosen.told);
     replay.frames.push_back(std::move(frame));
     if (progress) progress((moment.index + 1.0) / moment.count);
   });
@@ -102,8 +99,8 @@ ReplayedStates ReplayForView(const SimulationOptions& options,
   lists.number = kReplayScene;
   lists.period = loop.period();
   lists.policies = {std::filesystem::path(file).stem().string()};
-  lists.budgets = {budget.name};
-  lists.budget_numbers = {BudgetNumbers(budget.spec)};
+  lists.budgets = {chosen.judged.name};
+  lists.budget_numbers = {BudgetNumbers(chosen.judged.spec)};
   LoadOptions shapes;
   shapes.visuals = true;
   replay.scene_json = SceneJson(RobotModel::Load(options.robot, shapes), lists);

@@ -18,6 +18,7 @@
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/robot/kinematics.h"
+#include "silc/robot/robot_fit.h"
 #include "silc/view/scene.h"
 
 namespace silc {
@@ -77,8 +78,10 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
   if (options_.mode) budget_modes_.push_back(*options_.mode);
   for (const std::string& name : BudgetNames()) {
     if (options_.mode && name == *options_.mode) continue;
-    // what has ranges judges nobody
-    if (!ReadBudget(name).spec.IsCommanded()) budget_modes_.push_back(name);
+    // what has ranges judges nobody, and hands that are not there are not judged
+    const BudgetSpec spec = ReadBudget(name).spec;
+    if (spec.IsCommanded() || !HasPointsOf(spec, *robot_model_)) continue;
+    budget_modes_.push_back(name);
   }
 
   for (std::size_t i = 0; i < options_.policies.size(); ++i) {
@@ -149,8 +152,9 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
     // a newer checkpoint of the same file is told what the older one was
     asked = keep_state && robot->policy == index && robot->told ? robot->asked : options_.budget;
     own = BudgetOfPolicy(notes, file, asked);
+    if (robot->budget == 0) NeedPointsOf(own.budget.spec, *robot_model_);
   } else if (robot->budget == 0) {
-    BudgetOfPolicy(notes, file);
+    NeedPointsOf(BudgetOfPolicy(notes, file).budget.spec, *robot_model_);
   }
   LoopOptions options;
   options.servo = ServoFor(*robot_model_, policy, "");
@@ -225,6 +229,7 @@ void LiveSimulation::GiveBudget(Robot* robot) {
   } else {
     robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
   }
+  NeedPointsOf(robot->judged_by.spec, *robot_model_);
   if (gravity_ != 0) {
     robot->judged_by.spec.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
   }

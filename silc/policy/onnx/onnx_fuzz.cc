@@ -21,14 +21,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const silc::OnnxModel model =
         silc::ParseOnnx({reinterpret_cast<const char*>(data), size}, "fuzz", limits);
     silc::GraphEvaluator<float> evaluator(model.graph);
-    for (std::size_t i = 0; i < model.graph->inputs().size(); ++i) {
-      float x = 0.5f;
-      for (float& value : evaluator.input(static_cast<int>(i))) value = x = 0.7f - x;
-    }
-    evaluator.Evaluate();
     evaluator.SetTangentCount(2);
-    evaluator.input_tangents(0)[0] = 1.0f;
-    evaluator.PushTangents();
+    // at zero, too, where roots have an infinite slope and logarithms and quotients none
+    for (const float spread : {1.0f, 0.0f}) {
+      for (std::size_t i = 0; i < model.graph->inputs().size(); ++i) {
+        float x = 0.5f;
+        for (float& value : evaluator.input(static_cast<int>(i))) {
+          x = 0.7f - x;
+          value = spread * x;
+        }
+      }
+      evaluator.Evaluate();
+      evaluator.input_tangents(0)[0] = 1.0f;
+      evaluator.PushTangents();
+    }
     for (std::size_t i = 0; i < model.graph->outputs().size(); ++i) {
       if (const auto network = silc::RecogniseMlp(*model.graph, 0, static_cast<int>(i))) {
         silc::MlpEngine engine(*network);
