@@ -125,7 +125,8 @@ struct Node::Shared {
   std::atomic<bool> robot_present{false};
   std::atomic<int> foreign_writers{0}, failed_sends{0};
   std::atomic<DriveState> state{DriveState::kOff};
-  std::atomic<bool> over{false};  // for the threads around the command thread
+  std::atomic<bool> over{false};          // for the threads around the command thread
+  std::atomic<bool> not_realtime{false};  // to be told, once
   Bell send, ask, watch, log;
 };
 
@@ -216,6 +217,9 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
         s.refusals.Pop();
       }
       if (work_.tell_state && s.state != told_state_) work_.tell_state(told_state_ = s.state);
+      if (s.not_realtime.exchange(false) && work_.tell_not_realtime) {
+        work_.tell_not_realtime(priority_);
+      }
       if (last) return;
     }
   });
@@ -230,6 +234,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
     priority_ = refused == 0 ? "SCHED_FIFO " + std::to_string(kCommandPriority)
                              : std::string("ordinary priority (") + std::strerror(refused) + ")";
     priority_ += locked ? ", memory locked" : ", memory not locked";
+    s.not_realtime = refused != 0 || !locked;  // the thread that tells reads priority_ after this
   }
   command.join();
   s.over = true;

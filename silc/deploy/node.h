@@ -71,6 +71,9 @@ struct NodeWork {
   std::function<void(const FaultReport&)> tell;
   std::function<void(DriveFault)> tell_refused;
   std::function<void(DriveState)> tell_state;
+  /// At the start, where real-time priority or locked memory was asked for and refused; may be
+  /// empty.
+  std::function<void(const std::string& priority)> tell_not_realtime;
 };
 
 struct NodeOptions {

@@ -4,7 +4,18 @@
 #include "silc/deploy/node.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "silc/deploy/test_robot_frames.h"
@@ -162,6 +173,125 @@ TEST(Node, LogsTheLastStateInTicksWithoutOne) {
   EXPECT_GT(fresh, 2);
   EXPECT_GT(repeated, 10);
   EXPECT_EQ(wrong, 0);
+}
+
+// Real-time threads of this process, as the kernel has them: how many at each priority.
+std::map<int, int> FifoThreads() {
+  std::map<int, int> count;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int id = std::stoi(task.path().filename().string());
+    sched_param parameter{};
+    if (sched_getscheduler(id) != SCHED_FIFO || sched_getparam(id, &parameter) != 0) continue;
+    ++count[parameter.sched_priority];
+  }
+  return count;
+}
+
+// [kB] of this process that the kernel keeps in memory
+long LockedMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmLck:")) return std::stol(line.substr(6));
+  }
+  return -1;
+}
+
+struct RealtimeRun {
+  std::string priority, warning;
+  std::map<int, int> fifo;  // while it ran
+  long locked_kB = 0;       // while it ran
+  std::uint64_t ticks = 0;
+  bool damped = false;  // its last command
+};
+
+// Half a second of the node beside a plain robot, with real-time priority asked for.
+RealtimeRun RunRealtime() {
+  const CommanderConfig config = PatientConfig();
+  InProcessBus bus;
+  const std::unique_ptr<RobotLink> link = bus.MakeLink();
+  const std::unique_ptr<RobotPort> port = bus.MakePort();
+  std::atomic<bool> stop{false}, over{false};
+  LowCommand last{};
+  std::thread robot_thread([&] {
+    PlainRobot robot(config);
+    while (!over) {
+      port->SendState(robot.Frame());
+      LowCommand command;
+      if (port->ReceiveCommand(&command, 2ms)) last = command;
+      robot.Step(&last, config);
+    }
+  });
+  NodeOptions options;
+  options.commander = config;
+  options.seconds = 0.5;
+  RealtimeRun run;
+  NodeWork work;
+  work.policy = [](const PolicyRequest&, PolicyAnswer*) {};
+  std::uint64_t records = 0;
+  work.log = [&](const TickRecord&) {
+    if (++records != 100) return;  // all has been asked for by then
+    run.fifo = FifoThreads();
+    run.locked_kB = LockedMemory();
+  };
+  work.tell_not_realtime = [&](const std::string& priority) { run.warning += priority; };
+  Node node(link.get(), options, std::move(work));
+  node.panel().Damp();
+  node.Run(stop);
+  over = true;
+  robot_thread.join();
+  munlockall();  // the other tests need none of it
+  run.priority = node.priority();
+  run.ticks = node.deadlines().ticks;
+  run.damped = IsDamping(last, config);
+  return run;
+}
+
+// Whether this computer lets a thread of this process have that priority.
+bool MayBeRealtime(int priority) {
+  bool may = false;
+  std::thread([&] {
+    sched_param parameter{};
+    parameter.sched_priority = priority;
+    may = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter) == 0;
+  }).join();
+  return may;
+}
+
+TEST(Node, TakesRealTimePriorityWhereItMay) {
+  if (!MayBeRealtime(80)) GTEST_SKIP() << "this computer does not allow SCHED_FIFO";
+  const RealtimeRun run = RunRealtime();
+  EXPECT_TRUE(run.priority.starts_with("SCHED_FIFO 80")) << run.priority;
+  // command; receive and send; policy
+  EXPECT_EQ(run.fifo, (std::map<int, int>{{70, 1}, {75, 2}, {80, 1}}));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they lock nothing
+  EXPECT_EQ(run.priority.ends_with(", memory locked"), run.locked_kB > 0) << run.priority;
+#endif
+  EXPECT_EQ(run.warning.empty(), run.priority.ends_with(", memory locked")) << run.warning;
+  EXPECT_TRUE(run.damped);
+}
+
+// Rights belong to threads: one without them starts the node, and the process keeps its own.
+TEST(Node, WarnsWhereItMayNotBeRealTimeAndRunsAllTheSame) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_RTPRIO, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_RTPRIO, &none), 0);
+  RealtimeRun run;
+  bool may = true;
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct nothing[2] = {};
+    ASSERT_EQ(syscall(SYS_capset, &header, nothing), 0);
+    may = MayBeRealtime(1);
+    run = RunRealtime();
+  }).join();
+  ASSERT_EQ(setrlimit(RLIMIT_RTPRIO, &before), 0);
+  ASSERT_FALSE(may);
+  EXPECT_TRUE(run.priority.starts_with("ordinary priority (")) << run.priority;
+  EXPECT_EQ(run.warning, run.priority) << "told once";
+  EXPECT_TRUE(run.fifo.empty());
+  EXPECT_GT(run.ticks, 250U) << "half a second, and damping for another";
+  EXPECT_TRUE(run.damped);
 }
 
 TEST(DeadlineStatistics, CountsWhatWasLate) {

@@ -141,6 +141,9 @@ DeploySummary RunDeploy(const RobotModel& robot,
     say(fmt::format("refused, because of {}", KindOf(fault).name));
   };
   work.tell_state = [&](DriveState state) { say(fmt::format("now: {}", Name(state))); };
+  work.tell_not_realtime = [&](const std::string& priority) {
+    say("warning: " + priority + ": commands may be late on a busy computer");
+  };
 
   Node node(link, node_options, std::move(work));
   on_start(&node.panel());
