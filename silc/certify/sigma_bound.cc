@@ -28,6 +28,22 @@ double LargestSingular(const Eigen::MatrixXd& A) {
   return Eigen::JacobiSVD<Eigen::MatrixXd>(A).singularValues()[0];
 }
 
+// (S3) with the answer X = (I − J_A)⁻¹ J_G of the settled action loop: K = kp − kp α X. A twin of
+// SolveQuasiStatic() in double and without limits on sizes; certificate_test holds σ to the
+// observer's.
+Eigen::MatrixXd StiffnessOf(const SigmaFunction& f, const Eigen::MatrixXd& X) {
+  Eigen::MatrixXd K = -(f.kp_alpha.asDiagonal() * X);
+  K.diagonal() += f.kp;
+  return K;
+}
+
+// The matrix whose largest singular value is σ.
+Eigen::MatrixXd ConditionOf(const SigmaFunction& f, const Eigen::MatrixXd& K) {
+  Eigen::MatrixXd A = f.gain * (f.F * K * f.F.transpose() - f.floor);
+  A.diagonal().array() -= f.identity;
+  return A;
+}
+
 }  // namespace
 
 StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
@@ -99,10 +115,8 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
   solvable_ = N_.allFinite() && std::isfinite(at_centre_);
   if (!solvable_) return;
 
-  Eigen::MatrixXd K = -(f.kp_alpha.asDiagonal() * X_);
-  K.diagonal() += f.kp;
-  A_ = f.gain * (f.F * K * f.F.transpose() - f.floor);
-  A_.diagonal().array() -= f.identity;
+  const Eigen::MatrixXd K = StiffnessOf(f, X_);
+  A_ = ConditionOf(f, K);
   const Eigen::MatrixXd moduli =
       f.F.cwiseAbs() * K.cwiseAbs() * f.F.cwiseAbs().transpose() + f.floor.cwiseAbs();
   A_room_ = kChainError * (f.gain * moduli.norm() + 1);
@@ -160,11 +174,7 @@ double SigmaProblem::At(const Eigen::VectorXd& x) const {
   const Eigen::MatrixXd J = JacobianTimes(x, columns);
   const Eigen::PartialPivLU<Eigen::MatrixXd> loop(Eigen::MatrixXd::Identity(nv, nv) -
                                                   J.leftCols(nv));
-  Eigen::MatrixXd K = -(f.kp_alpha.asDiagonal() * Eigen::MatrixXd(loop.solve(J.rightCols(nv))));
-  K.diagonal() += f.kp;
-  Eigen::MatrixXd A = f.gain * (f.F * K * f.F.transpose() - f.floor);
-  A.diagonal().array() -= f.identity;
-  return LargestSingular(A);
+  return LargestSingular(ConditionOf(f, StiffnessOf(f, loop.solve(J.rightCols(nv)))));
 }
 
 // P_l, left of a layer's slopes, and Q_l, right of them, at the slopes in the middle; and the same

@@ -25,22 +25,17 @@ StiffnessStatus MakeBudgetCoordinates(const BudgetSpec& spec,
                                       const Servo& servo,
                                       const ContactKinematics& contact,
                                       BudgetCoordinates* out) {
-  // P: the budget's W is the identity in these coordinates
-  Eigen::MatrixXd P;
-  if (contact.closed) {
-    P = contact.N;
-  } else {
-    JointVector weight;
-    NullWeightDiagonal(spec, servo, &weight);
-    P = Eigen::MatrixXd(weight.cwiseSqrt().cwiseInverse().asDiagonal());
-  }
+  JointVector scale;
+  NullWeightDiagonal(spec, servo, &scale);
+  scale = scale.cwiseSqrt().cwiseInverse().eval();
   BudgetRows rows;
-  StackBudgetRows(spec, contact, &rows);
-  const Eigen::MatrixXd J = rows.J * P;
-  const Eigen::MatrixXd K_x = (rows.K_x - rows.floor).asDiagonal();
+  TaskJacobian J;
   BudgetFactor factor;
-  const StiffnessStatus status = FactorBudget(J, K_x, spec.null_stiffness, &factor);
+  const StiffnessStatus status = FactorBudgetAt(spec, scale, contact, &rows, &J, &factor);
   if (status != StiffnessStatus::kOk) return status;
+  // q̇ = P ż
+  const Eigen::MatrixXd P =
+      contact.closed ? Eigen::MatrixXd(contact.N) : Eigen::MatrixXd(scale.asDiagonal());
   const Eigen::Index nz = P.cols();
   Eigen::MatrixXd L_inverse = Eigen::MatrixXd::Identity(nz, nz) / std::sqrt(factor.b);
   L_inverse += factor.Q * factor.Z * factor.Q.transpose();

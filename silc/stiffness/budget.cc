@@ -192,6 +192,22 @@ void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, B
   rows->floor.conservativeResize(m);
 }
 
+StiffnessStatus FactorBudgetAt(const BudgetSpec& spec,
+                               const JointVector& scale,
+                               const ContactKinematics& contact,
+                               BudgetRows* rows,
+                               TaskJacobian* J_z,
+                               BudgetFactor* out) {
+  StackBudgetRows(spec, contact, rows);
+  if (contact.closed) {
+    J_z->noalias() = rows->J * contact.N;
+  } else {
+    *J_z = rows->J * scale.asDiagonal();
+  }
+  const TaskMatrix K_x = (rows->K_x - rows->floor).asDiagonal();
+  return FactorBudget(*J_z, K_x, spec.null_stiffness, out);
+}
+
 StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
                                      const Servo& servo,
                                      const ContactKinematics& contact,

@@ -89,7 +89,8 @@ void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, B
 ///
 /// where L Lᵀ = M: no factor of an n × n matrix is needed. L is not triangular, which no σ minds.
 /// Everything that holds a stiffness against a budget comes through FactorBudget(). Its batched
-/// twin is MakeBudgetFactors() in silc/learn/penalty.h.
+/// twin is MakeBudgetFactors() in silc/learn/penalty.h; Python's is budget_factors() in
+/// silc.torch.contact, recorded samples hold it to the batched one.
 struct BudgetFactor {
   double b = 0;
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows> Q;
@@ -106,6 +107,21 @@ StiffnessStatus FactorBudget(const ConstMatrix& J,
                              const ConstMatrix& K_x,
                              double b,
                              BudgetFactor* out);
+
+/// (S6) of a spec at one moment, factored in coordinates z in which W is the identity: q̇ = N ż
+/// where the feet close a chain, else q̇ = W^{−1/2} ż. A band is the disc of K − m against M − m, m
+/// the floor: what is factored is K_x less its floor.
+///
+/// @param      scale  the diagonal of W^{−1/2}, see NullWeightDiagonal()
+/// @param[out] rows   StackBudgetRows()
+/// @param[out] J_z    m × nz, rows->J in the coordinates z
+/// @return as FactorBudget(). Does not allocate.
+StiffnessStatus FactorBudgetAt(const BudgetSpec& spec,
+                               const JointVector& scale,
+                               const ContactKinematics& contact,
+                               BudgetRows* rows,
+                               TaskJacobian* J_z,
+                               BudgetFactor* out);
 
 /// (S6) as a matrix, in any coordinates: reduced ones (double support) want J N and Nᵀ W N.
 ///

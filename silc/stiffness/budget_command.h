@@ -15,9 +15,9 @@ enum CommandedNumber : int {
   kNumCommanded
 };
 
-/// "com", "hands", "null": what a command line calls them.
+/// "com", "hands", "null_space": what a command line calls them.
 inline const char* Name(CommandedNumber number) {
-  constexpr const char* kNames[] = {"com", "hands", "null"};
+  constexpr const char* kNames[] = {"com", "hands", "null_space"};
   return kNames[number];
 }
 

@@ -17,7 +17,7 @@ using Eigen::MatrixXd;
 using Factor = Eigen::LLT<MatrixXd>;
 
 // Cholesky factor of M; a matrix that is finite and has none is not a budget.
-StiffnessStatus FactorBudget(const ConstMatrix& K, const ConstMatrix& M, Factor* factor) {
+StiffnessStatus FactorDenseBudget(const ConstMatrix& K, const ConstMatrix& M, Factor* factor) {
   SILC_CHECK(K.rows() == K.cols() && M.rows() == K.rows() && M.cols() == K.cols());
   SILC_CHECK(K.rows() > 0 && K.rows() <= kMaxDofs);
   if (!K.allFinite() || !M.allFinite()) return StiffnessStatus::kNotFinite;
@@ -29,7 +29,7 @@ StiffnessStatus FactorBudget(const ConstMatrix& K, const ConstMatrix& M, Factor*
 // A of the condition: L⁻¹ K, L⁻¹ K L⁻ᵀ or 2 L⁻¹ K L⁻ᵀ − I, with L Lᵀ = M in `factor`
 StiffnessStatus Whiten(
     Condition condition, const ConstMatrix& K, const ConstMatrix& M, Factor* factor, MatrixXd* A) {
-  const StiffnessStatus status = FactorBudget(K, M, factor);
+  const StiffnessStatus status = FactorDenseBudget(K, M, factor);
   if (status != StiffnessStatus::kOk) return status;
   *A = K;
   factor->matrixL().solveInPlace(*A);

@@ -226,20 +226,14 @@ void StiffnessObserver::ObserveTasks() {
 
 // (S6) of this moment, in coordinates z
 StiffnessStatus StiffnessObserver::PrepareBudget() {
-  StackBudgetRows(options_.budget, contact_, &rows_);
   TaskJacobian J;
-  if (contact_.closed) {
-    J.noalias() = rows_.J * contact_.N;
-  } else {
-    J = rows_.J * scale_.asDiagonal();
-  }
-  // a band is the disc of K − m against M − m, whose rows are those of M
+  const StiffnessStatus status =
+      FactorBudgetAt(options_.budget, scale_, contact_, &rows_, &J, &factor_);
   if (options_.budget.HasFloor()) {
     const TaskJacobian floor_J = rows_.floor.asDiagonal() * J;
     floor_.noalias() = J.transpose() * floor_J;
   }
-  const TaskMatrix K_x = (rows_.K_x - rows_.floor).asDiagonal();
-  return FactorBudget(J, K_x, options_.budget.null_stiffness, &factor_);
+  return status;
 }
 
 void StiffnessObserver::ReadBudget(const JointMatrix& K_z, BudgetReading* reading) {
