@@ -13,9 +13,9 @@ namespace silc {
 /// How far each number of an observation may be from the recorded one, either way, in the unit of
 /// the quantity. Zero: it is what was recorded.
 struct BoxRadii {
-  double joint_pos = 0.01;       // [rad]
-  double joint_vel = 0.1;        // [rad/s]
-  double torque = 0.1;           // [N·m]
+  double joint_pos = 0;          // [rad]
+  double joint_vel = 0;          // [rad/s]
+  double torque = 0;             // [N·m]
   double base_ang_vel = 0;       // [rad/s]
   double gravity = 0;            // [1]
   double action = 0;             // [1] previous actions

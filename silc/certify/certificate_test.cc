@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/test_paths.h"
+#include "silc/certify/certify_run.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
 
@@ -79,6 +82,7 @@ TEST(Certificate, BoundsAnIntervalAroundEveryMomentAndSaysHowLoosely) {
   const std::vector<KeptMoment> moments = Record(policy, spec, 0, 2, &table);
   ASSERT_EQ(moments.size(), 2u);
   CertifyOptions options;
+  options.radii = {.joint_pos = 0.01, .joint_vel = 0.1, .torque = 0.1};
   options.samples = 20;
   options.bisections = 3;
   options.threads = 2;
@@ -99,6 +103,23 @@ TEST(Certificate, BoundsAnIntervalAroundEveryMomentAndSaysHowLoosely) {
   EXPECT_EQ(json["box"]["joint_pos"], 0.01);
   EXPECT_NEAR(json["moments"][0]["upper"].get<double>(), certificate.moments[0].upper, 1e-12);
   EXPECT_NE(CertificateText(certificate, options).find("2 of 2 moments judged"), std::string::npos);
+}
+
+// The box of `silc certify` is the noise of the task's file, not a copy of it in code.
+TEST(Certificate, ANoiseBoxIsWhatTheTaskFileSays) {
+  const std::string path = testing::TempDir() + "/noisy_task.yaml";
+  WriteFileAtomically(path,
+                      "title: noisy\nnoise: {joint_pos: 0.05, joint_vel: 0.7, torque: 0, "
+                      "base_ang_vel: 0.2, gravity: 0.03}\n");
+  const BoxRadii radii = NoiseOfTask(path);
+  EXPECT_EQ(radii.joint_pos, 0.05);
+  EXPECT_EQ(radii.joint_vel, 0.7);
+  EXPECT_EQ(radii.torque, 0);
+  EXPECT_EQ(radii.base_ang_vel, 0.2);
+  EXPECT_EQ(radii.gravity, 0.03);
+  EXPECT_GT(NoiseOfTask("").joint_pos, 0) << "the default task has sensors with noise";
+  EXPECT_THROW(NoiseOfTask("g1-locoo"), ConfigError);
+  std::filesystem::remove(path);
 }
 
 TEST(Certificate, BoxesHaveTheUnitOfTheSensor) {

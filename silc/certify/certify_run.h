@@ -16,6 +16,11 @@ struct CertifyRun {
   int moments = 20;    // at most, evenly spread
 };
 
+/// The noise that a task of configs/tasks, or a task file, puts on its sensors.
+/// @param task  "": kDefaultTask
+/// Throws ConfigError when there is no such task.
+BoxRadii NoiseOfTask(const std::string& task);
+
 struct RunCertificate {
   Certificate certificate;
   ObservationRun run;  // where the moments come from, and how it ended

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -39,32 +38,21 @@ struct CertifyArguments {
   std::string json;
 };
 
-// The noise that a task puts on its sensors, and what --box says instead.
-BoxRadii RadiiFrom(const CertifyArguments& args) {
-  const TaskConfig::Noise noise =
-      args.task.empty() ? TaskConfig::Noise() : ReadTaskFile(FindTaskFile(args.task)).config.noise;
-  BoxRadii radii;
-  // a float of 0.01 is not 0.01 in double
-  const auto number = [](float value) {
-    return std::round(1e7 * static_cast<double>(value)) / 1e7;
-  };
-  radii.joint_pos = number(noise.joint_pos);
-  radii.joint_vel = number(noise.joint_vel);
-  radii.torque = number(noise.torque);
-  radii.base_ang_vel = number(noise.base_ang_vel);
-  radii.gravity = number(noise.gravity);
+// The noise of the policy's task, or of the one that is named, and what --box says instead.
+BoxRadii RadiiFrom(const CertifyArguments& args, const TrainingNotes& notes) {
+  BoxRadii radii = NoiseOfTask(args.task.empty() ? notes.task : args.task);
   radii.frames_together = args.bias;
   return ParseBox(args.box, radii);
 }
 
 void RunCertify(const CertifyArguments& args) {
   CertifyOptions options = args.options;
-  options.radii = RadiiFrom(args);
   if (args.mode) ReadPlainBudget(*args.mode);
   const PolicyCommand command = CommandFrom(args.command);
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
   Policy policy = LoadPolicy(args.policy, args.layout, robot, &notes);
+  options.radii = RadiiFrom(args, notes);
   const UserBudget budget =
       TellChosenBudget(ChooseBudget(args.mode, args.budget, notes, args.policy, robot, &policy));
   std::optional<AtomicFile> file;
@@ -114,7 +102,10 @@ void AddCertify(CLI::App* app) {
                    "half widths: joint_pos [rad], joint_vel [rad/s], torque [N·m], base_ang_vel "
                    "[rad/s], gravity, action, command, phase, as joint_pos=0.01,gravity=0.03 [the "
                    "sensors' noise in training]");
-  verb->add_option("--task", args->task, "take the noise from this task file [g1-loco's]");
+  verb->add_option("--task",
+                   args->task,
+                   "take the noise from this task or task file [the policy's, else " +
+                       std::string(kDefaultTask) + "]");
   verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();

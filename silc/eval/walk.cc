@@ -214,12 +214,13 @@ ExperimentResult Report(const metric::EpisodeMetrics& declared,
 ExperimentResult RunWalk(const Policy& policy,
                          const ExperimentOptions& options,
                          const Progress& progress) {
-  const TaskConfig task = NominalTask(ReadTaskFile(FindTaskFile("g1-loco")).config,
+  const TaskConfig task = NominalTask(ReadTaskFile(FindTaskFile(kDefaultTask)).config,
                                       static_cast<float>(options.force_scale));
   ExperimentResult result =
       Report(metric::Walk(), RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
-      "g1-loco, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
+      "{}, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
+      kDefaultTask,
       task.episode.length,
       100 * task.commands.walk_prob,
       policy.layout().control_dt);

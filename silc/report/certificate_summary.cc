@@ -35,12 +35,14 @@ CertificateSummary SummariseCertificate(const std::string& policy_path,
                                         const UserBudget& budget,
                                         const CertificateSettings& settings) {
   const RobotModel robot = RobotModel::Load(kDefaultRobot);
-  const Policy policy = LoadPolicy(policy_path, "", robot);
+  TrainingNotes notes;
+  const Policy policy = LoadPolicy(policy_path, "", robot, &notes);
   LoopOptions loop_options;
   loop_options.servo = ServoFor(robot, policy, "");
   CertifyRun how;
   how.moments = settings.moments;
   CertifyOptions options;
+  options.radii = NoiseOfTask(notes.task);
   options.threads = settings.threads;
   options.samples = kCertificateSamples;
   const RunCertificate found =

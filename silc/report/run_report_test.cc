@@ -49,7 +49,7 @@ class ReportTest : public testing::Test {
     if (!mode.empty()) {
       TrainingNotes notes;
       PutBudget(ReadBudget(mode), &notes);
-      silc::Put(notes, &model.metadata);
+      WriteNotes(notes, &model.metadata);
     }
     WriteOnnx(options_.policies + "/" + name,
               *RecogniseMlp(*model.graph, 0, 0),

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     return std::string(i < argc ? argv[i] : fallback);
   };
   try {
-    const std::string task = arg(1, "g1-loco");
+    const std::string task = arg(1, silc::kDefaultTask);
     const int robots = std::atoi(arg(2, "1024").c_str());
     const int threads = std::atoi(arg(3, "1").c_str());
     const int steps = std::atoi(arg(4, "100").c_str());

@@ -169,6 +169,9 @@ std::vector<TaskField> TaskFields(TaskConfig* config);
 /// The observation layout of tasks that do not name one.
 inline constexpr char kDefaultTaskLayout[] = "g1_loco";
 
+/// The task that is meant where none is named.
+inline constexpr char kDefaultTask[] = "g1-loco";
+
 /// What a task file says.
 struct TaskFile {
   TaskConfig config;
