@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "silc/base/crc32c.h"
@@ -78,6 +79,40 @@ InputFile FindInit(const std::string& path) {
                       "/checkpoints" + broken);
   }
   return InputFile::Of(newest->path);
+}
+
+// What of a layout decides which number a network sees where, as YAML.
+std::string InputYaml(ObservationLayout layout) {
+  layout.name.clear();
+  layout.action = {};
+  layout.kp.clear();
+  layout.kd.clear();
+  layout.effort_limit.clear();
+  return LayoutYaml(layout);
+}
+
+// A network that learnt to read one layout cannot read another, though their widths agree. The run
+// of a checkpoint is the folder above its own; a checkpoint that stands alone tells no layout.
+void CheckLayoutOfInit(const ObservationLayout& own, const std::string& checkpoint) {
+  const fs::path run = fs::absolute(checkpoint).parent_path().parent_path() / "config.yaml";
+  if (!fs::is_regular_file(run)) return;
+  const YamlNode root = YamlNode::ParseFile(run.string());
+  if (!root.Has("layout")) return;  // runs made before layouts could be chosen
+  std::istringstream here(InputYaml(own));
+  std::istringstream there(InputYaml(ParseLayout(root["layout"]).layout));
+  std::string here_line, there_line;
+  while (true) {
+    const bool here_goes_on = static_cast<bool>(std::getline(here, here_line));
+    const bool there_goes_on = static_cast<bool>(std::getline(there, there_line));
+    if (!here_goes_on && !there_goes_on) return;
+    if (here_goes_on && there_goes_on && here_line == there_line) continue;
+    throw ConfigError(fmt::format(
+        "--init {}: its networks were trained with another layout\n  there: {}\n  here:  {}\n"
+        "  Take the layout it had (task.layout=FILE), or begin without --init.",
+        checkpoint,
+        there_goes_on ? there_line : "no more lines",
+        here_goes_on ? here_line : "no more lines"));
+  }
 }
 
 // a file as it is; of a folder all motions in it and below, by name
@@ -286,6 +321,7 @@ TrainConfig ResolveTrainConfig(const TrainRequest& request) {
   MatchLayout(&config.task_config, &config.layout);
   CheckBudget(config);
   if (IsBounded(config)) AddBudgetTerms(config.budget.command, &config.layout);
+  if (config.init) CheckLayoutOfInit(config.layout, config.init->path);
   return config;
 }
 

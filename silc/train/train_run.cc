@@ -177,7 +177,7 @@ void ExportPolicy(const std::string& path,
   if (IsBounded(config)) PutBudget({config.mode, config.budget}, &notes);
   notes.seed = std::to_string(config.learn.seed);
   notes.iterations = std::to_string(iteration);
-  Put(notes, &metadata);
+  WriteNotes(notes, &metadata);
   WriteOnnx(path,
             network,
             layout.input.empty() ? "obs" : layout.input,

@@ -234,6 +234,36 @@ TEST(TrainRun, AWarmStartGoesOnWithoutTheRunItCameFrom) {
   for (const std::string& folder : {resumed.folder, options.folder}) fs::remove_all(folder);
 }
 
+// The widths agree, the meaning does not: a network that learnt to read velocities times 0.05 would
+// see them ten times as large.
+TEST(TrainRun, AWarmStartFromAnotherLayoutIsRefused) {
+  TrainRunOptions source;
+  source.config = Small("baseline");
+  source.folder = Folder("source_layout");
+  RunTraining(source);
+  const std::string config = ReadFile(source.folder + "/config.yaml");
+  const std::string before = "source: joint_vel, scale: 0.05",
+                    after = "source: joint_vel, scale: 0.5";
+  ASSERT_NE(config.find(before), std::string::npos);
+
+  // the same layout under another name, and other gains and actions, are no other inputs
+  TrainRequest request = {.task = "g1-stand", .init = source.folder};
+  EXPECT_NO_THROW(ResolveTrainConfig(request));
+  std::string edited = config;
+  edited.replace(edited.find(before), before.size(), after);
+  WriteFileAtomically(source.folder + "/config.yaml", edited);
+  try {
+    ResolveTrainConfig(request);
+    FAIL() << "another scale";
+  } catch (const ConfigError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("trained with another layout"), std::string::npos) << said;
+    EXPECT_NE(said.find(before), std::string::npos) << said;
+    EXPECT_NE(said.find(after), std::string::npos) << said;
+  }
+  fs::remove_all(source.folder);
+}
+
 // Arms still at `angle` [rad] in each kind of file. AMASS's is the pose with all angles zero, arms
 // sideways, which is not what a generated reach would start with.
 std::string CsvMotion(double angle) {
