@@ -35,7 +35,7 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
   return verb->add_option_function<std::string>(
       "--budget",
       [budget](const std::string& text) { *budget = text; },
-      "what a commanded policy is told, and judged by: com=400,hands=200,null=100 (N/m, N/m, "
+      "what a commanded policy is told, and judged by: com=400,hands=200,null_space=100 (N/m, N/m, "
       "N·m/rad), or a budget as --mode takes it [the middle of its ranges]");
 }
 

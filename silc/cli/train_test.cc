@@ -137,7 +137,7 @@ TEST_F(CliTrain, ACommandedPolicyIsToldItsBudget) {
        0,
        "is told com 775 N/m, hands 316 N/m, null space 77.5 N·m/rad: the middle of its ranges, "
        "since no --budget was given");
-  says("observe " + policy + " --budget com=400,hands=200,null=100",
+  says("observe " + policy + " --budget com=400,hands=200,null_space=100",
        0,
        "Budget command,com=400/400/20000,hands=200,null_space=100: CoM 400/400/20000 N/m");
   // judged by another than it is told

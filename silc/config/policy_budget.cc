@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "silc/base/error.h"
@@ -14,19 +16,18 @@ namespace silc {
 
 namespace {
 
-constexpr const char* kModeKeys[kNumCommanded] = {"com", "hands", "null_space"};
-
 // The middle as a person would write it down, 775 for 200 to 3000, where the range is wide enough.
 double RoundMiddle(const BudgetRange& range) {
   const double rounded = std::stod(fmt::format("{:.3g}", range.Middle()));
   return range.Contains(rounded) ? rounded : range.Middle();
 }
 
-// com=400,hands=200,null=100
+// com=400,hands=200,null_space=100
 void ReadNumbers(const std::string& asked, const BudgetCommand& command, BudgetValues* values) {
   const auto fail = [&](const std::string& why) {
     throw ConfigError("--budget " + asked + ": " + why);
   };
+  std::array<bool, kNumCommanded> said = {};
   std::vector<std::string> known;
   for (int i = 0; i < kNumCommanded; ++i) {
     if (command.range[i]) known.emplace_back(Name(static_cast<CommandedNumber>(i)));
@@ -38,13 +39,11 @@ void ReadNumbers(const std::string& asked, const BudgetCommand& command, BudgetV
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     int number = 0;
-    while (number < kNumCommanded && key != Name(static_cast<CommandedNumber>(number)) &&
-           key != kModeKeys[number]) {
-      ++number;
-    }
+    while (number < kNumCommanded && key != Name(static_cast<CommandedNumber>(number))) ++number;
     if (number == kNumCommanded || !command.range[number]) {
       fail("'" + key + "' is nothing that this policy is told" + DidYouMean(key, known));
     }
+    if (std::exchange(said[static_cast<std::size_t>(number)], true)) fail(key + ": is given twice");
     const std::string text = equals == std::string::npos ? "" : word.substr(equals + 1);
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, (*values)[number]);
@@ -104,7 +103,7 @@ void Tell(const std::optional<std::string>& asked, const std::string& place, Pol
                       range->high,
                       place));
     }
-    found->budget.name += fmt::format(",{}={:g}", kModeKeys[i], values[i]);
+    found->budget.name += fmt::format(",{}={:g}", Name(static_cast<CommandedNumber>(i)), values[i]);
     if (i == kCommandCom) {
       found->budget.name += fmt::format("/{:g}/{:g}", values[i], (*ranges.com)[2]);
     }

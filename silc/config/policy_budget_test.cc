@@ -16,7 +16,7 @@ TEST(PolicyBudget, IsTheOneInsideTheFile) {
   notes.method = "silc";
   PutBudget(mine, &notes);
   Metadata metadata;
-  Put(notes, &metadata);
+  WriteNotes(notes, &metadata);
 
   const PolicyBudget found = BudgetOfPolicy(TrainingNotesOf(metadata), "a.onnx");
   EXPECT_EQ(found.budget.spec, mine.spec);
@@ -105,7 +105,7 @@ TEST(PolicyBudget, OfACommandedPolicyIsWhatItIsTold) {
     EXPECT_EQ(ReadPlainBudget(name).spec, found.budget.spec);
   };
   expect({}, {775, 316, 77.5}, "command,com=775/775/20000,hands=316,null_space=77.5");
-  expect("com=400,hands=200,null=100",
+  expect("com=400,hands=200,null_space=100",
          {400, 200, 100},
          "command,com=400/400/20000,hands=200,null_space=100");
   expect("hands=1000", {775, 1000, 77.5}, "command,com=775/775/20000,hands=1000,null_space=77.5");
@@ -140,11 +140,15 @@ TEST(PolicyBudget, ACommandThatCannotBeGivenIsRefused) {
             "trained");
   EXPECT_EQ(message("hand=200", notes),
             "--budget hand=200: 'hand' is nothing that this policy is told; did you mean hands?");
+  EXPECT_EQ(message("null=80", notes),
+            "--budget null=80: 'null' is nothing that this policy is told; known: com, hands, "
+            "null_space");
+  EXPECT_EQ(message("com=400,com=300", notes), "--budget com=400,com=300: com: is given twice");
   EXPECT_EQ(message("com=2x", notes), "--budget com=2x: com: '2x' is no number");
   EXPECT_EQ(message("com=", notes), "--budget com=: com: '' is no number");
-  EXPECT_EQ(
-      message("hard-nullspace", notes),
-      "--budget hard-nullspace: null: 500 is outside [20, 300], for which a.onnx was trained");
+  EXPECT_EQ(message("hard-nullspace", notes),
+            "--budget hard-nullspace: null_space: 500 is outside [20, 300], for which a.onnx was "
+            "trained");
   // a number without a range is not told
   EXPECT_NE(message("hands=200", CommandedNotes("compliance,com=300..900"))
                 .find("'hands' is nothing that this policy is told"),

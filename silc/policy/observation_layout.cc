@@ -95,19 +95,24 @@ std::optional<CommandedNumber> CommandedBy(TermSource source) {
   }
 }
 
-void AddBudgetTerms(const BudgetCommand& command, ObservationLayout* layout) {
+TermSource TermOf(CommandedNumber number) {
   constexpr TermSource kSources[] = {
       TermSource::kBudgetCom, TermSource::kBudgetHands, TermSource::kBudgetNull};
+  return kSources[number];
+}
+
+void AddBudgetTerms(const BudgetCommand& command, ObservationLayout* layout) {
   for (int i = 0; i < kNumCommanded; ++i) {
     if (!command.range[U(i)]) continue;
+    const TermSource source = TermOf(static_cast<CommandedNumber>(i));
     const bool there = std::any_of(layout->terms.begin(),
                                    layout->terms.end(),
-                                   [&](const auto& term) { return term.source == kSources[i]; });
+                                   [&](const auto& term) { return term.source == source; });
     if (there) continue;
     const BudgetRange& range = *command.range[U(i)];
     ObservationTerm term;
-    term.name = TermSourceName(kSources[i]);
-    term.source = kSources[i];
+    term.name = TermSourceName(source);
+    term.source = source;
     // (B3); a range of one number is shown as 0
     term.offset = std::log(range.Middle());
     const double half_width = 0.5 * std::log(range.high / range.low);

@@ -20,6 +20,8 @@ const char* TermSourceName(TermSource source);
 bool IsJointSource(TermSource source);
 /// The number of a budget that a source tells the policy (B1); nothing for the other sources.
 std::optional<CommandedNumber> CommandedBy(TermSource source);
+/// The term that shows a policy this number.
+TermSource TermOf(CommandedNumber number);
 
 /// One entry of an observation frame:
 ///

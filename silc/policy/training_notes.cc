@@ -22,7 +22,7 @@ TrainingNotes TrainingNotesOf(const Metadata& metadata) {
   return notes;
 }
 
-void Put(const TrainingNotes& notes, Metadata* metadata) {
+void WriteNotes(const TrainingNotes& notes, Metadata* metadata) {
   const auto put = [&](const char* key, const std::string& value) {
     if (!value.empty()) (*metadata)[key] = value;
   };

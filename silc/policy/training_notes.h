@@ -22,6 +22,6 @@ struct TrainingNotes {
 TrainingNotes TrainingNotesOf(const Metadata& metadata);
 
 /// Into the metadata; what is "" is left as it was.
-void Put(const TrainingNotes& notes, Metadata* metadata);
+void WriteNotes(const TrainingNotes& notes, Metadata* metadata);
 
 }  // namespace silc

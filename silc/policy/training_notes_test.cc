@@ -14,7 +14,7 @@ TEST(TrainingNotes, SayWhatWasPut) {
   notes.budget = "com: [1, 2, 3]\n";
   notes.seed = "7";
   Metadata metadata = {{"silc_iterations", "300"}, {"silc_gravity", "held"}};
-  Put(notes, &metadata);
+  WriteNotes(notes, &metadata);
   const TrainingNotes read = TrainingNotesOf(metadata);
   EXPECT_EQ(read.task, "g1-loco");
   EXPECT_EQ(read.method, "silc");

@@ -6,26 +6,26 @@
 namespace silc {
 namespace {
 
-// A crew of 32 threads per robot, eight robots per block: 4,096 robots are four blocks on each of
+// A group of 32 threads per robot, eight robots per block: 4,096 robots are four blocks on each of
 // 128 multiprocessors. Eight neighbouring robots are 32 bytes of a field, the least that memory
 // moves.
-constexpr int kCrew = 32;
+constexpr int kThreadsPerRobot = 32;
 constexpr int kRobots = 8;
-constexpr int kThreads = kCrew * kRobots;
+constexpr int kThreads = kThreadsPerRobot * kRobots;
 constexpr int kReduceThreads = 1024;
 
-/// Members of a robot's crew are every eighth thread: threads side by side read the same value of
+/// Members of a robot's group are every eighth thread: threads side by side read the same value of
 /// neighbouring robots. Jobs are four members apart, each in a warp of its own.
 struct Spread {
-  static constexpr int kSize = kCrew;
+  static constexpr int kSize = kThreadsPerRobot;
   int member;
   __device__ int first() const { return member; }
-  __device__ bool Does(int job) const { return member == job * (32 / kRobots) % kCrew; }
+  __device__ bool Does(int job) const { return member == job * (32 / kRobots) % kThreadsPerRobot; }
 };
 
-/// A robot's crew is a warp: threads side by side write neighbouring values of one robot.
+/// A robot's group is a warp: threads side by side write neighbouring values of one robot.
 struct Together {
-  static constexpr int kSize = kCrew;
+  static constexpr int kSize = kThreadsPerRobot;
   int member;
   __device__ int first() const { return member; }
   __device__ void Sync() const { __syncwarp(); }
@@ -49,23 +49,23 @@ struct Block {
   Odd<step::Scratch> scratch[kRobots];
 };
 
-/// Where this thread stands: in the block's robots for a spread crew, and for one together.
+/// Where this thread stands: in the block's robots for a spread group, and for one together.
 struct Place {
   int robot, env;
   bool there;  // the last block may have robots that do not exist
-  Spread crew;
+  Spread threads;
   int own_robot, own_env;
   bool own_there;
-  Together own_crew;
+  Together own_threads;
   __device__ explicit Place(int num_envs)
       : robot(static_cast<int>(threadIdx.x) % kRobots),
         env(static_cast<int>(blockIdx.x) * kRobots + robot),
         there(env < num_envs),
-        crew{static_cast<int>(threadIdx.x) / kRobots},
-        own_robot(static_cast<int>(threadIdx.x) / kCrew),
+        threads{static_cast<int>(threadIdx.x) / kRobots},
+        own_robot(static_cast<int>(threadIdx.x) / kThreadsPerRobot),
         own_env(static_cast<int>(blockIdx.x) * kRobots + own_robot),
         own_there(own_env < num_envs),
-        own_crew{static_cast<int>(threadIdx.x) % kCrew} {}
+        own_threads{static_cast<int>(threadIdx.x) % kThreadsPerRobot} {}
 };
 
 // States of the block's robots, word by word, to and from shared memory.
@@ -126,7 +126,7 @@ __device__ void Observe(const TaskContext& context,
                       observation,
                       at.own_env,
                       block.state[at.own_robot].value,
-                      at.own_crew,
+                      at.own_threads,
                       &out,
                       block.scratch[at.own_robot].value);
 }
@@ -149,16 +149,16 @@ __global__ void __launch_bounds__(kThreads)
   const TaskObservation observation = LoadEntries(context.observation, &block);
   LoadStates(states, num_envs, &block);
   __syncthreads();
-  if (at.there) step::StartScales(context, at.crew, s, scratch);
+  if (at.there) step::StartScales(context, at.threads, s, scratch);
   __syncthreads();
-  if (at.there) step::ClearEnv(context, view, at.env, at.crew, s);
+  if (at.there) step::ClearEnv(context, view, at.env, at.threads, s);
   __syncthreads();
   if (at.there) {
-    step::PlaceEnv(context, view, at.env, at.crew, s);
-    step::StaggerEnv(context, at.env, stagger, at.crew, s);
+    step::PlaceEnv(context, view, at.env, at.threads, s);
+    step::StaggerEnv(context, at.env, stagger, at.threads, s);
   }
   __syncthreads();
-  if (at.there) step::GatherValues(context, view, at.env, *s, true, at.crew, &out, scratch);
+  if (at.there) step::GatherValues(context, view, at.env, *s, true, at.threads, &out, scratch);
   __syncthreads();
   Observe(context, observation, outputs, at, block);
   StoreStates(block, num_envs, states);
@@ -177,22 +177,22 @@ __global__ void __launch_bounds__(kThreads)
   step::Scratch* scratch = &block.scratch[at.robot].value;
   const float* action = actions + static_cast<long>(at.env) * context.robot.num_joints;
   LoadStates(states, num_envs, &block);
-  if (at.crew.Does(0)) scratch->refused = false;
+  if (at.threads.Does(0)) scratch->refused = false;
   if (at.there) {
-    for (int i = at.crew.first(); i < context.robot.nq; i += kCrew) {
+    for (int i = at.threads.first(); i < context.robot.nq; i += kThreadsPerRobot) {
       outputs.qpos_before[static_cast<long>(i) * num_envs + at.env] = view.qpos(at.env, i);
     }
-    for (int i = at.crew.first(); i < context.robot.nv; i += kCrew) {
+    for (int i = at.threads.first(); i < context.robot.nv; i += kThreadsPerRobot) {
       outputs.qvel_before[static_cast<long>(i) * num_envs + at.env] = view.qvel(at.env, i);
     }
   }
   __syncthreads();
-  if (at.there) step::CheckAction(context.robot, action, at.crew, scratch);
+  if (at.there) step::CheckAction(context.robot, action, at.threads, scratch);
   __syncthreads();
   if (at.there && scratch->refused) {
-    if (at.crew.Does(0)) atomicMin(outputs.refused, at.env);
+    if (at.threads.Does(0)) atomicMin(outputs.refused, at.env);
   } else if (at.there) {
-    step::Act(context, view, at.env, action, at.crew, s);
+    step::Act(context, view, at.env, action, at.threads, s);
   }
   __syncthreads();
   StoreStates(block, num_envs, states);
@@ -235,29 +235,29 @@ __global__ void __launch_bounds__(kThreads, 4)
   StepOutput out = OutputOf(outputs, at.env);
   const TaskObservation observation = LoadEntries(context.observation, &block);
   LoadStates(states, num_envs, &block);
-  if (at.crew.Does(0)) scratch->lost = false;
+  if (at.threads.Does(0)) scratch->lost = false;
   __syncthreads();
   // gone once the robot is reset
-  const int fault = at.there && at.crew.Does(0) ? static_cast<int>(view.fault(at.env, 0)) : 0;
-  if (at.there) step::Look(context, view, at.env, *s, at.crew, scratch);
+  const int fault = at.there && at.threads.Does(0) ? static_cast<int>(view.fault(at.env, 0)) : 0;
+  if (at.there) step::Look(context, view, at.env, *s, at.threads, scratch);
   __syncthreads();
-  if (at.there) step::MoveOn(context, view, at.env, at.crew, scratch, s);
+  if (at.there) step::MoveOn(context, view, at.env, at.threads, scratch, s);
   __syncthreads();
-  if (at.there) step::Judge(context, at.crew, &out, scratch);
+  if (at.there) step::Judge(context, at.threads, &out, scratch);
   __syncthreads();
-  if (at.there) step::Settle(context, at.env, at.crew, &out, scratch, s);
+  if (at.there) step::Settle(context, at.env, at.threads, &out, scratch, s);
   __syncthreads();
   const bool ended = at.there && scratch->flag != kRunning;
-  if (at.there) step::Sample(context, view, at.env, *s, at.crew, &out, scratch);
-  if (ended) step::ClearEnv(context, view, at.env, at.crew, s);
+  if (at.there) step::Sample(context, view, at.env, *s, at.threads, &out, scratch);
+  if (ended) step::ClearEnv(context, view, at.env, at.threads, s);
   __syncthreads();
-  if (ended) step::PlaceEnv(context, view, at.env, at.crew, s);
+  if (ended) step::PlaceEnv(context, view, at.env, at.threads, s);
   __syncthreads();
-  if (at.there) step::GatherValues(context, view, at.env, *s, ended, at.crew, &out, scratch);
+  if (at.there) step::GatherValues(context, view, at.env, *s, ended, at.threads, &out, scratch);
   __syncthreads();
   Observe(context, observation, outputs, at, block);
   StoreStates(block, num_envs, states);
-  if (!at.there || !at.crew.Does(0)) return;
+  if (!at.there || !at.threads.Does(0)) return;
   outputs.survival[at.env] = scratch->survival;
   if (scratch->lost) NoteDiverged(context, num_envs, at.env, fault, actions, outputs);
 }
@@ -300,9 +300,9 @@ __global__ void __launch_bounds__(kThreads)
   float* jacobian = outputs.jacobian + static_cast<long>(at.env) * size;
   const ContactMode mode = outputs.contact_mode[at.env];
   if (mode == kModeUnknown) {
-    for (int i = at.crew.first(); i < size; i += kCrew) jacobian[i] = 0;
+    for (int i = at.threads.first(); i < size; i += kThreadsPerRobot) jacobian[i] = 0;
   } else {
-    step::FillSample(context.robot, view, at.env, mode, jacobian, at.crew);
+    step::FillSample(context.robot, view, at.env, mode, jacobian, at.threads);
   }
 }
 

@@ -56,7 +56,7 @@ struct DeviceDelivery {
   float *com, *hand_on_base, *closing, *gravity;  // SampleRows, each block by itself
 };
 
-/// task_step.h on the GPU, a crew of threads per robot. All pointers (those in the context, view
+/// task_step.h on the GPU, a group of threads per robot. All pointers (those in the context, view
 /// and outputs too) are device memory; the context itself is passed by value. Each call enqueues on
 /// `stream` and returns the launch's cudaError_t.
 int LaunchReset(const TaskContext& context,

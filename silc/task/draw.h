@@ -48,7 +48,8 @@ class Draw {
     }
     return block_.word[used_++];
   }
-  /// Goes to draw n of the stream, counted from 0: members of a crew take theirs out of its middle.
+  /// Goes to draw n of the stream, counted from 0: threads of a group take theirs out of its
+  /// middle.
   SILC_HD void Seek(int n) {
     const auto wanted = static_cast<std::uint32_t>(n);
     if (4 * counter_[0] - 4 + static_cast<std::uint32_t>(used_) == wanted) return;

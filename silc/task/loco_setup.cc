@@ -87,8 +87,8 @@ void CheckBudgetTerms(const BudgetCommand& command, const ObservationLayout& lay
   }
   for (int i = 0; i < kNumCommanded; ++i) {
     if (!command.range[i] || seen[i] > 0) continue;
-    const std::string name = Name(static_cast<CommandedNumber>(i));
-    fail("budget_" + name, "is missing: the budget has a range that the policy must be told");
+    fail(TermSourceName(TermOf(static_cast<CommandedNumber>(i))),
+         "is missing: the budget has a range that the policy must be told");
   }
 }
 

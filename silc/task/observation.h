@@ -3,8 +3,8 @@
 
 #include "silc/policy/observation_table.h"
 #include "silc/task/commands.h"
-#include "silc/task/crew.h"
 #include "silc/task/task_robot.h"
+#include "silc/task/thread_group.h"
 
 /// How the task executes a compiled layout (silc/policy/observation_table.h): the actors'
 /// observation with its noise and history, and the critic's.
@@ -82,23 +82,23 @@ SILC_HD void PutPhases(const TaskObservation& o, float phase, float walk, float*
 }
 
 /// Moves the frames of a history on by one; the newest is left as it was.
-template <class Crew>
-SILC_HD void AgeFrames(const TaskObservation& o, Crew crew, float* obs) {
+template <class ThreadGroup>
+SILC_HD void AgeFrames(const TaskObservation& o, ThreadGroup threads, float* obs) {
   const int kept = o.width - o.frame_width;
   if (o.whole_frames) {
-    // A crew moves a stretch of kSize numbers at a time, from the end that moves out: read, wait,
+    // A group moves a stretch of kSize numbers at a time, from the end that moves out: read, wait,
     // write. What a stretch writes, none after it reads.
-    const int rounds = (kept + Crew::kSize - 1) / Crew::kSize;
+    const int rounds = (kept + ThreadGroup::kSize - 1) / ThreadGroup::kSize;
     for (int k = 0; k < rounds; ++k) {
-      const int i = (o.newest_first ? rounds - 1 - k : k) * Crew::kSize + crew.first();
+      const int i = (o.newest_first ? rounds - 1 - k : k) * ThreadGroup::kSize + threads.first();
       const int to = o.newest_first ? i + o.frame_width : i;
       const int from = o.newest_first ? i : i + o.frame_width;
       const float x = i < kept ? obs[from] : 0.0f;
-      crew.Sync();
+      threads.Sync();
       if (i < kept) obs[to] = x;
     }
   } else {
-    for (int e = crew.first(); e < o.frame_width; e += Crew::kSize) {
+    for (int e = threads.first(); e < o.frame_width; e += ThreadGroup::kSize) {
       const ObservationEntry<float>& entry = o.entries[e].read;
       for (int age = entry.frames - 1; age > 0; --age) {
         const int at = entry.newest + age * entry.stride;
@@ -106,7 +106,7 @@ SILC_HD void AgeFrames(const TaskObservation& o, Crew crew, float* obs) {
       }
     }
   }
-  crew.Sync();
+  threads.Sync();
 }
 
 /// What an actor gets of the clean value x.
@@ -119,7 +119,7 @@ SILC_HD float Measured(const TaskEntry& entry, float x, const BiasKey& bias, Dra
 /// Observes `values` (ObservationSources): a frame with noise becomes the newest of the actors'
 /// observation, the same frame without noise is written to `clean`. Noise is drawn in the order of
 /// the frame. In a fresh history the frames before are copies or zeros, as the layout says.
-template <class Crew = Alone>
+template <class ThreadGroup = SingleThread>
 SILC_HD void ObserveFrame(const TaskObservation& o,
                           const float* values,
                           bool fresh,
@@ -127,9 +127,9 @@ SILC_HD void ObserveFrame(const TaskObservation& o,
                           Draw& draw,
                           float* obs,
                           float* clean,
-                          Crew crew = {}) {
-  if (!fresh) AgeFrames(o, crew, obs);
-  for (int e = crew.first(); e < o.frame_width; e += Crew::kSize) {
+                          ThreadGroup threads = {}) {
+  if (!fresh) AgeFrames(o, threads, obs);
+  for (int e = threads.first(); e < o.frame_width; e += ThreadGroup::kSize) {
     const TaskEntry& entry = o.entries[e];
     const float x = values[entry.read.value];
     clean[e] = EncodeTerm(entry.read, x);

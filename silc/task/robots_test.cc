@@ -249,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped,
                                            Shipped{"berkeley-stand", 12, 12, false}),
                          [](const auto& p) { return std::string(p.param.task, 0, 2); });
 
-// Joints draw at a reset one after the other, those of the legs once more than the others; a crew
+// Joints draw at a reset one after the other, those of the legs once more than the others; a group
 // whose members each have a joint must not let two share a draw. The legs of a robot need not come
 // first.
 TEST(OtherRobots, DrawAtAResetJointAfterJointWhereverTheLegsAre) {
@@ -265,8 +265,8 @@ TEST(OtherRobots, DrawAtAResetJointAfterJointWhereverTheLegsAre) {
   for (std::uint32_t step = 0; step < 20; ++step) {
     progress.step = step;
     EnvState s = {};
-    step::ClearEnv(setup.context, view, 0, Alone(), &s);
-    step::PlaceEnv(setup.context, view, 0, Alone(), &s);
+    step::ClearEnv(setup.context, view, 0, SingleThread(), &s);
+    step::PlaceEnv(setup.context, view, 0, SingleThread(), &s);
     const TaskConfig& c = setup.context.config;
     const auto& r = c.randomisation;
     Draw draw(options.seed, 0, step, DrawPurpose::kReset);

@@ -7,14 +7,14 @@
 #include "silc/stiffness/contact_mode.h"
 #include "silc/task/arm_reference.h"
 #include "silc/task/budget_draw.h"
-#include "silc/task/crew.h"
 #include "silc/task/hand_force.h"
 #include "silc/task/observation.h"
 #include "silc/task/reward.h"
+#include "silc/task/thread_group.h"
 
 /// One robot's control step, before and after the physics. Plain functions on plain data: the CPU
-/// calls them from a loop over robots, a GPU from kernels in which a crew of threads (crew.h)
-/// shares out each phase.
+/// calls them from a loop over robots, a GPU from kernels in which a group of threads
+/// (thread_group.h) shares out each phase.
 namespace silc {
 
 /// The fields the task reads and writes.
@@ -182,20 +182,20 @@ SILC_HD void ReadBase(const TaskRobot& robot, const PhysicsView& view, int env, 
 SILC_HD bool Finite(float x) { return fabsf(x) <= 3.0e38f; }
 
 /// Whether this member's part of the state is one the learner may see.
-template <class Crew>
-SILC_HD bool IsSound(const TaskContext& t, const PhysicsView& view, int env, Crew crew) {
-  bool sound = !crew.Does(0) || view.fault(env, 0) == 0;
-  constexpr int kStep = Crew::kSize;
-  for (int i = crew.first(); i < t.robot.nq; i += kStep) {
+template <class ThreadGroup>
+SILC_HD bool IsSound(const TaskContext& t, const PhysicsView& view, int env, ThreadGroup threads) {
+  bool sound = !threads.Does(0) || view.fault(env, 0) == 0;
+  constexpr int kStep = ThreadGroup::kSize;
+  for (int i = threads.first(); i < t.robot.nq; i += kStep) {
     sound = sound && Finite(view.qpos(env, i));
   }
-  for (int i = crew.first(); i < t.robot.nv; i += kStep) {
+  for (int i = threads.first(); i < t.robot.nv; i += kStep) {
     sound = sound && fabsf(view.qvel(env, i)) <= t.config.episode.max_speed;
   }
-  for (int j = crew.first(); j < t.robot.num_joints; j += kStep) {
+  for (int j = threads.first(); j < t.robot.num_joints; j += kStep) {
     sound = sound && Finite(view.torque(env, j));
   }
-  for (int i = crew.first(); i < 6; i += kStep) {
+  for (int i = threads.first(); i < 6; i += kStep) {
     sound = sound && Finite(view.foot_force(env, i));
   }
   return sound;
@@ -205,27 +205,27 @@ SILC_HD bool IsSound(const TaskContext& t, const PhysicsView& view, int env, Cre
 /// single support as they are; double support with the left foot at rest, and the closing
 /// constraint; flight with no CoM and gravity where it is. The hands are held against the base,
 /// which is at rest for them in every mode.
-template <class Crew = Alone>
+template <class ThreadGroup = SingleThread>
 SILC_HD void FillSample(const TaskRobot& robot,
                         const PhysicsView& view,
                         int env,
                         ContactMode mode,
                         float* out,
-                        Crew crew = {}) {
+                        ThreadGroup threads = {}) {
   const int nv = view.nv, n = robot.num_joints;
   const int points = 1 + kNumTaskFrames;  // of a stance: centre of mass, frames
   const bool flight = mode == ContactMode::kFlight;
   const bool closed = mode == ContactMode::kDoubleSupport;
   const int foot = mode == ContactMode::kRightSupport ? 1 : 0;
   for (int row = 0; row < 3; ++row) {
-    for (int j = crew.first(); j < n; j += Crew::kSize) {
+    for (int j = threads.first(); j < n; j += ThreadGroup::kSize) {
       const int stance = 3 * nv * foot * points + nv * row + robot.dof[j];
       out[(SampleRows::kCom + row) * n + j] = flight ? 0.0f : view.stance_jacobian(env, stance);
     }
   }
   for (int hand = 0; hand < 2; ++hand) {
     for (int row = 0; row < 3; ++row) {
-      for (int j = crew.first(); j < n; j += Crew::kSize) {
+      for (int j = threads.first(); j < n; j += ThreadGroup::kSize) {
         const int frame = 6 * nv * (kFrameLeftHand + hand) + nv * row + robot.dof[j];
         out[(SampleRows::kHandOnBase + 3 * hand + row) * n + j] =
             robot.has_hands ? view.frame_jacobian(env, frame) : 0.0f;
@@ -233,7 +233,7 @@ SILC_HD void FillSample(const TaskRobot& robot,
     }
   }
   for (int row = 0; row < 6; ++row) {
-    for (int j = crew.first(); j < n; j += Crew::kSize) {
+    for (int j = threads.first(); j < n; j += ThreadGroup::kSize) {
       float value = 0;
       if (closed && row < 3) {
         value = view.stance_jacobian(env, 3 * nv * (1 + kFrameRightFoot) + nv * row + robot.dof[j]);
@@ -250,7 +250,7 @@ SILC_HD void FillSample(const TaskRobot& robot,
   for (int k = 0; k < 4; ++k) quat[k] = view.qpos(env, robot.base_qpos + 3 + k);
   RotationOf(quat, R);
   const float g_B[3] = {-R[6], -R[7], -R[8]};
-  for (int j = crew.first(); j < n; j += Crew::kSize) {
+  for (int j = threads.first(); j < n; j += ThreadGroup::kSize) {
     float E[3] = {0, 0, 0};
     if (!flight) {
       float w_W[3], w_B[3];
@@ -286,7 +286,7 @@ SILC_HD ContactMode ModeOf(const bool stands[2]) {
 namespace step {
 
 /// What the phases of a step leave for each other, besides the robot's state. On a GPU it is the
-/// shared memory of a crew.
+/// shared memory of a group.
 struct Scratch {
   BaseState base;
   float pose[12 * kNumTaskFrames], velocity[6 * kNumTaskFrames];
@@ -372,16 +372,16 @@ SILC_HD int ResetDraw(const TaskRobot& robot, int j) {
 }
 
 /// Starts an episode, first phase: command, arms, forces. The state is cleared.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void ClearEnv(
-    const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
+    const TaskContext& t, const PhysicsView& view, int env, ThreadGroup threads, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
   const auto id = RobotId(t, env);
   const auto stream = [&](DrawPurpose purpose) {
     return Draw(t.seed, id, t.progress->step, purpose);
   };
-  if (crew.Does(0)) {
+  if (threads.Does(0)) {
     s->k = s->start_k = 0;
     s->fresh = true;
     s->phase = 0;
@@ -389,16 +389,16 @@ SILC_HD void ClearEnv(
     SampleCommand(c.commands, s->height_scale, draw, &s->command);
     UpdateYawRate(c.commands, 0, &s->command);
   }
-  if (crew.Does(1)) {
+  if (threads.Does(1)) {
     Draw draw = stream(DrawPurpose::kArm);
     ResetArms(c.arms, t.reaches, t.motions, draw, &s->arms);
   }
-  if (crew.Does(2)) {
+  if (threads.Does(2)) {
     Draw draw = stream(DrawPurpose::kForce);
     ResetHandForce(c.hand_force, draw, &s->hand_force);
     ResampleHandForce(c.hand_force, draw, &s->hand_force);
   }
-  if (crew.Does(3)) {
+  if (threads.Does(3)) {
     Draw draw = stream(DrawPurpose::kReset);
     s->push_wait = draw.Uniform(c.push.interval_min, c.push.interval_max);
     s->push_steps = 0;
@@ -407,7 +407,7 @@ SILC_HD void ClearEnv(
     view.fault(env, 0) = 0;
     for (int i = 0; i < NumTaskPushes(c); ++i) view.wrench_steps(env, i) = 0;
   }
-  if (crew.Does(4)) {
+  if (threads.Does(4)) {
     for (int f = 0; f < 2; ++f) {
       s->air_time[f] = s->last_air_time[f] = 0;
       s->down_prev[f] = true;
@@ -419,20 +419,20 @@ SILC_HD void ClearEnv(
       }
     }
   }
-  for (int i = crew.first(); i < robot.nq; i += Crew::kSize) view.qpos(env, i) = 0;
-  for (int i = crew.first(); i < robot.nv; i += Crew::kSize) {
+  for (int i = threads.first(); i < robot.nq; i += ThreadGroup::kSize) view.qpos(env, i) = 0;
+  for (int i = threads.first(); i < robot.nv; i += ThreadGroup::kSize) {
     view.qvel(env, i) = view.qacc(env, i) = 0;
   }
 }
 
 /// Second phase: base, joints, gains, delay.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void PlaceEnv(
-    const TaskContext& t, const PhysicsView& view, int env, Crew crew, EnvState* s) {
+    const TaskContext& t, const PhysicsView& view, int env, ThreadGroup threads, EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
   Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kReset);
-  if (crew.Does(0)) {
+  if (threads.Does(0)) {
     view.qpos(env, robot.base_qpos + 2) = c.episode.start_height;
     view.qpos(env, robot.base_qpos + 3) = 1;
     draw.Seek(1);
@@ -441,7 +441,7 @@ SILC_HD void PlaceEnv(
           draw.Uniform(-c.episode.start_speed, c.episode.start_speed);
     }
   }
-  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+  for (int j = threads.first(); j < robot.num_joints; j += ThreadGroup::kSize) {
     draw.Seek(ResetDraw(robot, j));
     float q = robot.default_q[j];
     if (robot.is_leg[j]) q *= draw.Uniform(1 - c.episode.start_legs, 1 + c.episode.start_legs);
@@ -457,7 +457,7 @@ SILC_HD void PlaceEnv(
     view.torque(env, u) = 0;
     s->action[j] = s->action_prev[j] = s->qd_prev[j] = 0;
   }
-  if (crew.Does(1)) {
+  if (threads.Does(1)) {
     draw.Seek(ResetDraw(robot, robot.num_joints));
     view.delay(env, 0) = static_cast<float>(draw.Index(c.action.delay_max + 1));
   }
@@ -465,13 +465,13 @@ SILC_HD void PlaceEnv(
 
 /// The values an observation is made of, and the critic's numbers beside the frame.
 /// @param restarted  the scratch's base is that of the state before the reset
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void GatherValues(const TaskContext& t,
                           const PhysicsView& view,
                           int env,
                           const EnvState& s,
                           bool restarted,
-                          Crew crew,
+                          ThreadGroup threads,
                           StepOutput* out,
                           Scratch* scratch) {
   const TaskRobot& robot = t.robot;
@@ -480,14 +480,14 @@ SILC_HD void GatherValues(const TaskContext& t,
   float *q = at(TermSource::kJointPos), *qd = at(TermSource::kJointVel),
         *tau = at(TermSource::kJointTorque), *action = at(TermSource::kPrevAction),
         *ref = at(TermSource::kRefJointPos);
-  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+  for (int j = threads.first(); j < robot.num_joints; j += ThreadGroup::kSize) {
     q[j] = view.qpos(env, robot.qpos[j]);
     qd[j] = view.qvel(env, robot.dof[j]);
     tau[j] = view.torque(env, robot.actuator[j]);
     action[j] = s.action[j];
     ref[j] = j < robot.num_lower ? robot.default_q[j] : s.arms.ref[j - robot.num_lower];
   }
-  if (crew.Does(0)) {
+  if (threads.Does(0)) {
     BaseState& base = scratch->base;
     if (restarted) ReadBase(robot, view, env, &base);
     for (int k = 0; k < 3; ++k) {
@@ -510,7 +510,7 @@ SILC_HD void GatherValues(const TaskContext& t,
     RotateBack(base.R, s.push, p.push_B);
     ObservePrivileged(p, out->critic_obs + t.observation.frame_width);
   }
-  if (crew.Does(1)) {
+  if (threads.Does(1)) {
     for (int k = 0; k < 3; ++k) at(TermSource::kCommandWaist)[k] = s.command.waist[k];
     at(TermSource::kCommandLinVel)[0] = s.command.vx;
     at(TermSource::kCommandLinVel)[1] = s.command.vy;
@@ -520,7 +520,7 @@ SILC_HD void GatherValues(const TaskContext& t,
     *at(TermSource::kConstant) = 0;
     PutPhases(t.observation, s.phase, s.command.walk, values);
   }
-  if (crew.Does(2)) {
+  if (threads.Does(2)) {
     float* u = at(TermSource::kBudgetCom);
     for (int i = 0; i < kNumCommanded; ++i) u[i] = 0;
     if (t.budget.used) {
@@ -532,18 +532,18 @@ SILC_HD void GatherValues(const TaskContext& t,
 
 /// Last phase: the values become the newest frame.
 /// @param observation  the context's, perhaps with its entries somewhere nearer
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void ObserveValues(const TaskContext& t,
                            const TaskObservation& observation,
                            int env,
                            const EnvState& s,
-                           Crew crew,
+                           ThreadGroup threads,
                            StepOutput* out,
                            const Scratch& scratch) {
   Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kNoise);
   const BiasKey bias = {t.seed, RobotId(t, env), EpisodeOf(t, s)};
   ObserveFrame(
-      observation, scratch.values, s.fresh, bias, draw, out->actor_obs, out->critic_obs, crew);
+      observation, scratch.values, s.fresh, bias, draw, out->actor_obs, out->critic_obs, threads);
 }
 
 /// Where the ankles are at a reset: the kinematics are not known yet.
@@ -555,18 +555,19 @@ SILC_HD void PutStartingFeet(const TaskRobot& robot, Scratch* scratch) {
 // GatherValues(), ObserveValues().
 
 /// Curricula at their start.
-template <class Crew>
-SILC_HD void StartScales(const TaskContext& t, Crew crew, EnvState* s, Scratch* scratch) {
-  if (!crew.Does(0)) return;
+template <class ThreadGroup>
+SILC_HD void StartScales(const TaskContext& t, ThreadGroup threads, EnvState* s, Scratch* scratch) {
+  if (!threads.Does(0)) return;
   s->force_scale = t.config.curriculum.force_start;
   s->height_scale = t.config.curriculum.height_start;
   PutStartingFeet(t.robot, scratch);
 }
 
 /// The episode begins at a random age, so that a batch does not time out all at once.
-template <class Crew>
-SILC_HD void StaggerEnv(const TaskContext& t, int env, bool stagger, Crew crew, EnvState* s) {
-  if (!stagger || !crew.Does(2)) return;
+template <class ThreadGroup>
+SILC_HD void StaggerEnv(
+    const TaskContext& t, int env, bool stagger, ThreadGroup threads, EnvState* s) {
+  if (!stagger || !threads.Does(2)) return;
   Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kPush);
   s->k = s->start_k = draw.Index(t.episode_steps);
 }
@@ -574,9 +575,12 @@ SILC_HD void StaggerEnv(const TaskContext& t, int env, bool stagger, Crew crew, 
 // Before the physics: CheckAction(), Act().
 
 /// Whether the action is finite.
-template <class Crew>
-SILC_HD void CheckAction(const TaskRobot& robot, const float* action, Crew crew, Scratch* scratch) {
-  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+template <class ThreadGroup>
+SILC_HD void CheckAction(const TaskRobot& robot,
+                         const float* action,
+                         ThreadGroup threads,
+                         Scratch* scratch) {
+  for (int j = threads.first(); j < robot.num_joints; j += ThreadGroup::kSize) {
     if (!Finite(action[j])) scratch->refused = true;
   }
 }
@@ -619,16 +623,16 @@ SILC_HD void LoadHand(
 }
 
 /// The action becomes joint targets, forces act. Not for a refused action.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void Act(const TaskContext& t,
                  const PhysicsView& view,
                  int env,
                  const float* action,
-                 Crew crew,
+                 ThreadGroup threads,
                  EnvState* s) {
   const TaskConfig& c = t.config;
   const TaskRobot& robot = t.robot;
-  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+  for (int j = threads.first(); j < robot.num_joints; j += ThreadGroup::kSize) {
     s->action_prev[j] = s->action[j];
     s->action[j] = Clamp(action[j], -c.action.clip, c.action.clip);
     // (S1): legs and waist about the default pose, arms about their reference
@@ -638,12 +642,12 @@ SILC_HD void Act(const TaskContext& t,
   }
   // the first step of an episode is without hand forces: where the hands are is not known yet
   for (int h = 0; h < 2; ++h) {
-    if (s->fresh || !robot.has_hands || !crew.Does(h)) continue;
+    if (s->fresh || !robot.has_hands || !threads.Does(h)) continue;
     BaseState base;
     ReadBase(robot, view, env, &base);
     LoadHand(t, view, env, h, base.yaw, s);
   }
-  if (crew.Does(2)) {
+  if (threads.Does(2)) {
     s->unsettled = Max(0, s->unsettled - robot.control_dt);
     UpdatePush(t, view, env, s);
     Kick(t, view, env, s);
@@ -654,17 +658,17 @@ SILC_HD void Act(const TaskContext& t,
 // ClearEnv() and PlaceEnv(), for all Sample(), GatherValues(), ObserveValues().
 
 /// Reads the physics' results. Nothing is decided yet but whether they are sound.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void Look(const TaskContext& t,
                   const PhysicsView& view,
                   int env,
                   const EnvState& s,
-                  Crew crew,
+                  ThreadGroup threads,
                   Scratch* scratch) {
   const TaskRobot& robot = t.robot;
-  if (!IsSound(t, view, env, crew)) scratch->lost = true;
+  if (!IsSound(t, view, env, threads)) scratch->lost = true;
   RewardInput& r = scratch->reward;
-  for (int j = crew.first(); j < robot.num_joints; j += Crew::kSize) {
+  for (int j = threads.first(); j < robot.num_joints; j += ThreadGroup::kSize) {
     r.q[j] = view.qpos(env, robot.qpos[j]);
     r.qd[j] = view.qvel(env, robot.dof[j]);
     r.qd_prev[j] = s.fresh ? r.qd[j] : s.qd_prev[j];
@@ -672,14 +676,14 @@ SILC_HD void Look(const TaskContext& t,
     r.action[j] = s.action[j];
     r.action_prev[j] = s.fresh ? s.action[j] : s.action_prev[j];
   }
-  for (int i = crew.first(); i < 12 * kNumTaskFrames; i += Crew::kSize) {
+  for (int i = threads.first(); i < 12 * kNumTaskFrames; i += ThreadGroup::kSize) {
     scratch->pose[i] = view.pose(env, i);
   }
-  for (int i = crew.first(); i < 6 * kNumTaskFrames; i += Crew::kSize) {
+  for (int i = threads.first(); i < 6 * kNumTaskFrames; i += ThreadGroup::kSize) {
     scratch->velocity[i] = view.velocity(env, i);
   }
-  if (crew.Does(0)) ReadBase(robot, view, env, &scratch->base);
-  if (crew.Does(1)) {
+  if (threads.Does(0)) ReadBase(robot, view, env, &scratch->base);
+  if (threads.Does(1)) {
     scratch->phase = AdvanceGait(t.config.gait, s.phase, s.command.walk, robot.control_dt);
   }
 }
@@ -761,15 +765,15 @@ SILC_HD void MoveBase(const TaskContext& t, const EnvState& s, Scratch* scratch)
 }
 
 /// References go on by a control step, and the rewards' input is completed.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void MoveOn(const TaskContext& t,
                     const PhysicsView& view,
                     int env,
-                    Crew crew,
+                    ThreadGroup threads,
                     Scratch* scratch,
                     EnvState* s) {
   const TaskConfig& c = t.config;
-  if (crew.Does(0)) {
+  if (threads.Does(0)) {
     ++s->k;
     // nothing of a state that is lost may be looked at: the fall's price, and a new start
     scratch->flag = kFailed | kDiverged;
@@ -782,14 +786,14 @@ SILC_HD void MoveOn(const TaskContext& t,
     }
   }
   if (scratch->lost) return;
-  if (crew.Does(1)) {
+  if (threads.Does(1)) {
     Draw draw(t.seed, RobotId(t, env), t.progress->step, DrawPurpose::kArm);
     AdvanceArms(c.arms, t.reaches, t.motions, t.robot.control_dt, draw, &s->arms);
     for (int j = 0; j < t.robot.num_upper(); ++j) scratch->reward.arm_ref[j] = s->arms.ref[j];
   }
   for (int f = 0; f < 2; ++f) {
-    if (crew.Does(2 + f)) MoveFoot(t, view, env, f, scratch, s);
-    if (crew.Does(4 + f)) MoveHand(f, *s, scratch);
+    if (threads.Does(2 + f)) MoveFoot(t, view, env, f, scratch, s);
+    if (threads.Does(4 + f)) MoveHand(f, *s, scratch);
   }
 }
 
@@ -813,19 +817,19 @@ SILC_HD void Track(const TaskRobot& robot, const RewardInput& r, float* sum) {
 }
 
 /// The terms of the rewards.
-template <class Crew>
-SILC_HD void Judge(const TaskContext& t, Crew crew, StepOutput* out, Scratch* scratch) {
+template <class ThreadGroup>
+SILC_HD void Judge(const TaskContext& t, ThreadGroup threads, StepOutput* out, Scratch* scratch) {
   if (scratch->lost) return;
   const RewardInput& r = scratch->reward;
   const float scale = t.progress->penalty_scale;
-  if constexpr (Crew::kSize == 1) {
+  if constexpr (ThreadGroup::kSize == 1) {
     ComputeRewards(t.config.rewards, t.robot, r, scale, scratch->terms, out->reward);
   } else {
-    for (int i = crew.first(); i < kNumRewards; i += Crew::kSize) {
+    for (int i = threads.first(); i < kNumRewards; i += ThreadGroup::kSize) {
       scratch->terms[i] = ComputeReward(t.config.rewards, t.robot, r, scale, i);
     }
   }
-  if (crew.Does(7)) Track(t.robot, r, out->tracking);
+  if (threads.Does(7)) Track(t.robot, r, out->tracking);
 }
 
 /// Harder after a good episode, easier after a bad one.
@@ -882,16 +886,21 @@ SILC_HD void CountStep(const TaskContext& t, StepOutput* out, Scratch* scratch, 
 }
 
 /// Sums of rewards, what is remembered for the next step, the next command.
-template <class Crew>
-SILC_HD void Settle(
-    const TaskContext& t, int env, Crew crew, StepOutput* out, Scratch* scratch, EnvState* s) {
-  if (crew.Does(0)) CountStep(t, out, scratch, s);
+template <class ThreadGroup>
+SILC_HD void Settle(const TaskContext& t,
+                    int env,
+                    ThreadGroup threads,
+                    StepOutput* out,
+                    Scratch* scratch,
+                    EnvState* s) {
+  if (threads.Does(0)) CountStep(t, out, scratch, s);
   if (scratch->lost) return;
   const RewardInput& r = scratch->reward;
-  if (Crew::kSize > 1 && crew.Does(1)) SumRewards(scratch->terms, out->reward);
-  for (int i = crew.first(); i < kNumRewards; i += Crew::kSize) out->terms[i] += scratch->terms[i];
+  if (ThreadGroup::kSize > 1 && threads.Does(1)) SumRewards(scratch->terms, out->reward);
+  for (int i = threads.first(); i < kNumRewards; i += ThreadGroup::kSize)
+    out->terms[i] += scratch->terms[i];
   for (int f = 0; f < 2; ++f) {
-    if (!crew.Does(2 + f)) continue;
+    if (!threads.Does(2 + f)) continue;
     scratch->foot_height[f] = r.foot[f].p_WF[2];
     UpdateStance(t.robot, r.foot[f].force[2], &s->stands[f], &s->stands_since[f]);
     for (int k = 0; k < 3; ++k) {
@@ -899,33 +908,34 @@ SILC_HD void Settle(
       s->hand_w_prev[f][k] = r.hand_w[f][k];
     }
   }
-  for (int j = crew.first(); j < t.robot.num_joints; j += Crew::kSize) s->qd_prev[j] = r.qd[j];
-  if (crew.Does(4)) s->fresh = false;
-  if (scratch->flag == kRunning && crew.Does(5)) NextCommand(t, env, scratch->base.yaw, s);
+  for (int j = threads.first(); j < t.robot.num_joints; j += ThreadGroup::kSize)
+    s->qd_prev[j] = r.qd[j];
+  if (threads.Does(4)) s->fresh = false;
+  if (scratch->flag == kRunning && threads.Does(5)) NextCommand(t, env, scratch->base.yaw, s);
 }
 
 /// Contact mode and Jacobians of the sample; unknown after a reset.
-template <class Crew>
+template <class ThreadGroup>
 SILC_HD void Sample(const TaskContext& t,
                     const PhysicsView& view,
                     int env,
                     const EnvState& s,
-                    Crew crew,
+                    ThreadGroup threads,
                     StepOutput* out,
                     Scratch* scratch) {
   if (scratch->flag != kRunning) {
-    if (crew.Does(0)) {
+    if (threads.Does(0)) {
       *out->contact_mode = kModeUnknown;
       PutStartingFeet(t.robot, scratch);
     }
     if (out->jacobian == nullptr) return;
     const int size = SampleSize(t.robot.num_joints);
-    for (int i = crew.first(); i < size; i += Crew::kSize) out->jacobian[i] = 0;
+    for (int i = threads.first(); i < size; i += ThreadGroup::kSize) out->jacobian[i] = 0;
     return;
   }
   const ContactMode mode = ModeOf(s.stands);
-  if (crew.Does(0)) *out->contact_mode = mode;
-  if (out->jacobian != nullptr) FillSample(t.robot, view, env, mode, out->jacobian, crew);
+  if (threads.Does(0)) *out->contact_mode = mode;
+  if (out->jacobian != nullptr) FillSample(t.robot, view, env, mode, out->jacobian, threads);
 }
 
 }  // namespace step
@@ -939,13 +949,13 @@ SILC_HD void StartEnv(const TaskContext& t,
                       EnvState* s,
                       StepOutput* out) {
   step::Scratch scratch;
-  const Alone crew;
-  step::StartScales(t, crew, s, &scratch);
-  step::ClearEnv(t, view, env, crew, s);
-  step::PlaceEnv(t, view, env, crew, s);
-  step::StaggerEnv(t, env, stagger, crew, s);
-  step::GatherValues(t, view, env, *s, true, crew, out, &scratch);
-  step::ObserveValues(t, t.observation, env, *s, crew, out, scratch);
+  const SingleThread threads;
+  step::StartScales(t, threads, s, &scratch);
+  step::ClearEnv(t, view, env, threads, s);
+  step::PlaceEnv(t, view, env, threads, s);
+  step::StaggerEnv(t, env, stagger, threads, s);
+  step::GatherValues(t, view, env, *s, true, threads, out, &scratch);
+  step::ObserveValues(t, t.observation, env, *s, threads, out, scratch);
 }
 
 /// Before the physics: the action becomes joint targets, forces act. False when the action is not
@@ -954,9 +964,9 @@ SILC_HD bool BeginStep(
     const TaskContext& t, const PhysicsView& view, int env, const float* action, EnvState* s) {
   step::Scratch scratch;
   scratch.refused = false;
-  step::CheckAction(t.robot, action, Alone(), &scratch);
+  step::CheckAction(t.robot, action, SingleThread(), &scratch);
   if (scratch.refused) return false;
-  step::Act(t, view, env, action, Alone(), s);
+  step::Act(t, view, env, action, SingleThread(), s);
   return true;
 }
 
@@ -966,20 +976,20 @@ SILC_HD bool BeginStep(
 SILC_HD float EndStep(
     const TaskContext& t, const PhysicsView& view, int env, EnvState* s, StepOutput* out) {
   step::Scratch scratch;
-  const Alone crew;
+  const SingleThread threads;
   scratch.lost = false;
-  step::Look(t, view, env, *s, crew, &scratch);
-  step::MoveOn(t, view, env, crew, &scratch, s);
-  step::Judge(t, crew, out, &scratch);
-  step::Settle(t, env, crew, out, &scratch, s);
-  step::Sample(t, view, env, *s, crew, out, &scratch);
+  step::Look(t, view, env, *s, threads, &scratch);
+  step::MoveOn(t, view, env, threads, &scratch, s);
+  step::Judge(t, threads, out, &scratch);
+  step::Settle(t, env, threads, out, &scratch, s);
+  step::Sample(t, view, env, *s, threads, out, &scratch);
   const bool ended = scratch.flag != kRunning;
   if (ended) {
-    step::ClearEnv(t, view, env, crew, s);
-    step::PlaceEnv(t, view, env, crew, s);
+    step::ClearEnv(t, view, env, threads, s);
+    step::PlaceEnv(t, view, env, threads, s);
   }
-  step::GatherValues(t, view, env, *s, ended, crew, out, &scratch);
-  step::ObserveValues(t, t.observation, env, *s, crew, out, scratch);
+  step::GatherValues(t, view, env, *s, ended, threads, out, &scratch);
+  step::ObserveValues(t, t.observation, env, *s, threads, out, scratch);
   return scratch.survival;
 }
 

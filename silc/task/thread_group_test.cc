@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/task/crew.h"
+#include "silc/task/thread_group.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include "silc/task/loco_env.h"
 #include "silc/task/test_layouts.h"
 
-/// A crew does a robot's step on the CPU as a crew of GPU threads does it: phase by phase. Inside a
-/// phase the members come one after the other, first to last or last to first: one that read what
+/// A group does a robot's step on the CPU as a group of GPU threads does it: phase by phase. Inside
+/// a phase the members come one after the other, first to last or last to first: one that read what
 /// another writes would not get the same bits both ways.
 namespace silc {
 namespace {
@@ -48,7 +48,7 @@ void Together(Body body) {
   for (std::thread& t : threads) t.join();
 }
 
-/// Robots stepped by one thread each (kMembers = 1), or by a crew.
+/// Robots stepped by one thread each (kMembers = 1), or by a group.
 class World {
  public:
   explicit World(const LocoEnvOptions& options)
@@ -74,11 +74,11 @@ class World {
       } else {
         step::Scratch w;
         const auto phase = [&](auto body) { Phase<kMembers>(backward, body); };
-        phase([&](auto crew) { step::StartScales(context(), crew, s, &w); });
-        phase([&](auto crew) { step::ClearEnv(context(), view_, env, crew, s); });
-        phase([&](auto crew) {
-          step::PlaceEnv(context(), view_, env, crew, s);
-          step::StaggerEnv(context(), env, true, crew, s);
+        phase([&](auto threads) { step::StartScales(context(), threads, s, &w); });
+        phase([&](auto threads) { step::ClearEnv(context(), view_, env, threads, s); });
+        phase([&](auto threads) {
+          step::PlaceEnv(context(), view_, env, threads, s);
+          step::StaggerEnv(context(), env, true, threads, s);
         });
         Observe<kMembers>(backward, env, true, &out, &w);
       }
@@ -97,9 +97,9 @@ class World {
         step::Scratch w;
         w.refused = false;
         const auto phase = [&](auto body) { Phase<kMembers>(backward, body); };
-        phase([&](auto crew) { step::CheckAction(context().robot, action, crew, &w); });
+        phase([&](auto threads) { step::CheckAction(context().robot, action, threads, &w); });
         ASSERT_FALSE(w.refused);
-        phase([&](auto crew) { step::Act(context(), view_, env, action, crew, s); });
+        phase([&](auto threads) { step::Act(context(), view_, env, action, threads, s); });
       }
     }
     batch_.Advance(context().robot.substeps);
@@ -111,7 +111,7 @@ class World {
       if constexpr (kMembers == 1) {
         survival_[env] = EndStep(context(), view_, env, &memory_.states[env], &out);
       } else {
-        survival_[env] = EndByCrew<kMembers>(env, backward, &out);
+        survival_[env] = EndByGroup<kMembers>(env, backward, &out);
       }
       if (survival_[env] < 0) continue;
       sum += survival_[env];
@@ -177,32 +177,32 @@ class World {
   template <int kMembers>
   void Observe(bool backward, int env, bool restarted, StepOutput* out, step::Scratch* w) {
     const EnvState& s = memory_.states[env];
-    Phase<kMembers>(backward, [&](auto crew) {
-      step::GatherValues(context(), view_, env, s, restarted, crew, out, w);
+    Phase<kMembers>(backward, [&](auto threads) {
+      step::GatherValues(context(), view_, env, s, restarted, threads, out, w);
     });
-    Together([&](auto crew) {
-      step::ObserveValues(context(), context().observation, env, s, crew, out, *w);
+    Together([&](auto threads) {
+      step::ObserveValues(context(), context().observation, env, s, threads, out, *w);
     });
   }
 
   template <int kMembers>
-  float EndByCrew(int env, bool backward, StepOutput* out) {
+  float EndByGroup(int env, bool backward, StepOutput* out) {
     step::Scratch w;
     w.lost = false;
     EnvState* s = &memory_.states[env];
     const TaskContext& t = context();
     const auto phase = [&](auto body) { Phase<kMembers>(backward, body); };
-    phase([&](auto crew) { step::Look(t, view_, env, *s, crew, &w); });
-    phase([&](auto crew) { step::MoveOn(t, view_, env, crew, &w, s); });
-    phase([&](auto crew) { step::Judge(t, crew, out, &w); });
-    phase([&](auto crew) { step::Settle(t, env, crew, out, &w, s); });
+    phase([&](auto threads) { step::Look(t, view_, env, *s, threads, &w); });
+    phase([&](auto threads) { step::MoveOn(t, view_, env, threads, &w, s); });
+    phase([&](auto threads) { step::Judge(t, threads, out, &w); });
+    phase([&](auto threads) { step::Settle(t, env, threads, out, &w, s); });
     const bool ended = w.flag != kRunning;
-    phase([&](auto crew) {
-      step::Sample(t, view_, env, *s, crew, out, &w);
-      if (ended) step::ClearEnv(t, view_, env, crew, s);
+    phase([&](auto threads) {
+      step::Sample(t, view_, env, *s, threads, out, &w);
+      if (ended) step::ClearEnv(t, view_, env, threads, s);
     });
-    phase([&](auto crew) {
-      if (ended) step::PlaceEnv(t, view_, env, crew, s);
+    phase([&](auto threads) {
+      if (ended) step::PlaceEnv(t, view_, env, threads, s);
     });
     Observe<kMembers>(backward, env, ended, out, &w);
     return w.survival;
@@ -226,24 +226,24 @@ void ExpectTheBitsOfOneThread(LocoEnvOptions options) {
   options.samples = true;
   options.config.push.interval_min = 0.1f;  // pushes within the test
   options.config.push.interval_max = 0.3f;
-  World alone(options), crew(options), backward(options);
+  World alone(options), threads(options), backward(options);
   alone.Start<1>(false);
-  crew.Start<32>(false);
+  threads.Start<32>(false);
   backward.Start<32>(true);
-  ASSERT_TRUE(SameBits(alone.Bits(), crew.Bits())) << "after the start";
+  ASSERT_TRUE(SameBits(alone.Bits(), threads.Bits())) << "after the start";
   ASSERT_TRUE(SameBits(alone.Bits(), backward.Bits())) << "after the start";
   int failed = 0, lost = 0;
   for (int k = 1; k <= 40; ++k) {
     Rng rng(5, static_cast<std::uint32_t>(k));
     std::vector<float> actions(static_cast<std::size_t>(kWorldRobots) * alone.joints());
     for (float& a : actions) a = static_cast<float>(2 * rng.Normal());
-    for (World* world : {&alone, &crew, &backward}) {
+    for (World* world : {&alone, &threads, &backward}) {
       if (k % 10 == 0) world->Fault(k / 10);
     }
     alone.Step<1>(actions, false);
-    crew.Step<32>(actions, false);
+    threads.Step<32>(actions, false);
     backward.Step<32>(actions, true);
-    ASSERT_TRUE(SameBits(alone.Bits(), crew.Bits())) << k;
+    ASSERT_TRUE(SameBits(alone.Bits(), threads.Bits())) << k;
     ASSERT_TRUE(SameBits(alone.Bits(), backward.Bits())) << k;
     for (const std::uint8_t flag : alone.flags()) {
       failed += flag == kFailed;
@@ -254,22 +254,23 @@ void ExpectTheBitsOfOneThread(LocoEnvOptions options) {
   EXPECT_GE(lost, 4);
 }
 
-class Crew : public ::testing::TestWithParam<TestLayout> {};
+class ThreadGroup : public ::testing::TestWithParam<TestLayout> {};
 
-TEST_P(Crew, LeavesTheBitsOfOneThread) {
+TEST_P(ThreadGroup, LeavesTheBitsOfOneThread) {
   LocoEnvOptions options;
   options.layout = GetParam().make();
   ExpectTheBitsOfOneThread(std::move(options));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Crew, ::testing::ValuesIn(kTestLayouts), [](const auto& test) {
-  return test.param.name;
-});
+INSTANTIATE_TEST_SUITE_P(Layouts,
+                         ThreadGroup,
+                         ::testing::ValuesIn(kTestLayouts),
+                         [](const auto& test) { return test.param.name; });
 
 // Robots with other numbers of joints, in another order than their own, without hands.
-class CrewOf : public ::testing::TestWithParam<const char*> {};
+class ThreadGroupOf : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(CrewOf, AnotherRobotLeavesTheBitsOfOneThread) {
+TEST_P(ThreadGroupOf, AnotherRobotLeavesTheBitsOfOneThread) {
   const TaskFile task = ReadTaskFile(FindTaskFile(GetParam()));
   LocoEnvOptions options;
   options.config = task.config;
@@ -279,7 +280,7 @@ TEST_P(CrewOf, AnotherRobotLeavesTheBitsOfOneThread) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Robots,
-                         CrewOf,
+                         ThreadGroupOf,
                          ::testing::Values("t1-stand", "berkeley-stand"),
                          [](const auto& test) { return std::string(test.param, 0, 2); });
 
