@@ -41,6 +41,17 @@ struct BudgetFactors {
   Tensor ok;     // (B) bool: false where a Jacobian has lost rank
   Tensor floor;  // (B, nv, nv) m of the band [N·m/rad]; undefined: 0
 };
+/// Calls copy(tensor, &tensor) for every pair of fields. A field forgotten here does not compile.
+template <class Copy>
+void CopyFields(const BudgetFactors& from, BudgetFactors* to, Copy copy) {
+  const auto& [P, Pi, unit, ok, floor] = from;
+  auto& [to_P, to_Pi, to_unit, to_ok, to_floor] = *to;
+  copy(P, &to_P);
+  copy(Pi, &to_Pi);
+  copy(unit, &to_unit);
+  copy(ok, &to_ok);
+  copy(floor, &to_floor);
+}
 /// Worked out in double on the batch's device, handed out as `type`. With a floor under the hands,
 /// spec.hand_floor, the budget is the band from m = Jᵀ f K J of the hands to M (docs/math/
 /// stiffness.md section 3): P is then made of M − m, and K − m takes the place of K.

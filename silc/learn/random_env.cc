@@ -8,7 +8,7 @@
 namespace silc {
 namespace {
 
-void Put(void* to, const Tensor& from) {
+void CopyTo(void* to, const Tensor& from) {
   at::from_blob(to, from.sizes(), from.options()).copy_(from);
 }
 
@@ -49,9 +49,9 @@ RandomEnv::RandomEnv(int num_envs, bool gpu) {
 void RandomEnv::Reset(const ObservationView& first) { Write(first); }
 
 void RandomEnv::Step(const float*, const OutcomeView& outcome, const ObservationView& next) {
-  Put(outcome.reward, reward_);
-  Put(outcome.done, at::zeros({spec_.num_envs}, options_.dtype(at::kByte)));
-  Put(outcome.timed_out, at::zeros({spec_.num_envs}, options_.dtype(at::kByte)));
+  CopyTo(outcome.reward, reward_);
+  CopyTo(outcome.done, at::zeros({spec_.num_envs}, options_.dtype(at::kByte)));
+  CopyTo(outcome.timed_out, at::zeros({spec_.num_envs}, options_.dtype(at::kByte)));
   Write(next);
 }
 
@@ -62,12 +62,12 @@ void RandomEnv::Write(const ObservationView& view) {
   put(view.obs, view.obs_stride, obs_);
   put(view.critic_obs, view.critic_obs_stride, critic_obs_);
   if (view.stiffness.mode == nullptr) return;
-  Put(view.stiffness.mode, mode_);
-  Put(view.stiffness.com, jacobian_.narrow(1, 0, 3).contiguous());
-  Put(view.stiffness.hand_on_base,
-      at::stack({jacobian_.narrow(1, 0, 3), jacobian_.narrow(1, 3, 3)}, 1));
-  Put(view.stiffness.closing, jacobian_.flip(2));
-  Put(view.stiffness.gravity, jacobian_.narrow(1, 3, 3).contiguous());
+  CopyTo(view.stiffness.mode, mode_);
+  CopyTo(view.stiffness.com, jacobian_.narrow(1, 0, 3).contiguous());
+  CopyTo(view.stiffness.hand_on_base,
+         at::stack({jacobian_.narrow(1, 0, 3), jacobian_.narrow(1, 3, 3)}, 1));
+  CopyTo(view.stiffness.closing, jacobian_.flip(2));
+  CopyTo(view.stiffness.gravity, jacobian_.narrow(1, 3, 3).contiguous());
 }
 
 }  // namespace silc

@@ -26,7 +26,7 @@ CUstream_st* Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 const float* FloatsOf(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
 
 // CopyInto(), which forgets what is not there any more.
-void Put(const Tensor& from, Tensor* to) {
+void CopyOrForget(const Tensor& from, Tensor* to) {
   if (from.defined()) {
     CopyInto(from, to);
   } else {
@@ -177,20 +177,16 @@ Trainer::Impl::UpdateResult Trainer::Impl::UpdateHalf() {
       kept.budget.resize(1);
       kept.gravity.resize(1);
       kept.mode.resize(1);
-      Put(pick(obs), &kept.obs);
-      Put(pick(action), &kept.action);
-      Put(own.budget[0].P, &kept.budget[0].P);
-      Put(own.budget[0].Pi, &kept.budget[0].Pi);
-      Put(own.budget[0].unit, &kept.budget[0].unit);
-      Put(own.budget[0].ok, &kept.budget[0].ok);
-      Put(own.budget[0].floor, &kept.budget[0].floor);
-      Put(own.gravity[0], &kept.gravity[0]);
-      Put(own.mode[0], &kept.mode[0]);
+      CopyOrForget(pick(obs), &kept.obs);
+      CopyOrForget(pick(action), &kept.action);
+      CopyFields(own.budget[0], &kept.budget[0], CopyOrForget);
+      CopyOrForget(own.gravity[0], &kept.gravity[0]);
+      CopyOrForget(own.mode[0], &kept.mode[0]);
     }
     h.signs.resize(steps);
     for (int step = 0; step < steps; ++step) {
       if (needs_stiffness && config.penalty.probes > 0 && Penalises(step)) {
-        Put(DrawSigns(rows), &h.signs[step]);
+        CopyOrForget(DrawSigns(rows), &h.signs[step]);
       }
     }
     Pressure pressure;
@@ -198,8 +194,8 @@ Trainer::Impl::UpdateResult Trainer::Impl::UpdateHalf() {
       pressure.lambda = at::full({}, weight.Lambda(iteration), options);
     }
     pressure.bound = at::full({}, weight.Bound(), options);
-    Put(pressure.lambda, &h.pressure.lambda);
-    Put(pressure.bound, &h.pressure.bound);
+    CopyOrForget(pressure.lambda, &h.pressure.lambda);
+    CopyOrForget(pressure.bound, &h.pressure.bound);
   }
   const bool presses = h.pressure.lambda.defined();
   const bool as_before = h.penalised == penalises && h.pressed == presses;

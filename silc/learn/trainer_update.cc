@@ -381,37 +381,33 @@ const std::vector<ChunkResult>& Trainer::Impl::Replay(const MiniBatch& batch,
                                                       const Tensor& signs,
                                                       const Pressure& pressure,
                                                       bool penalised) {
-  const auto put = [](const Tensor& from, Tensor* to) {
+  const auto copy_if_there = [](const Tensor& from, Tensor* to) {
     if (from.defined()) CopyInto(from, to);
   };
   MiniBatch& b = recorded_batch;
-  put(batch.obs, &b.obs);
-  put(batch.critic_obs, &b.critic_obs);
-  put(batch.action, &b.action);
-  put(batch.mean, &b.mean);
-  put(batch.value, &b.value);
-  put(batch.logp, &b.logp);
-  put(batch.advantage, &b.advantage);
-  put(batch.target, &b.target);
+  copy_if_there(batch.obs, &b.obs);
+  copy_if_there(batch.critic_obs, &b.critic_obs);
+  copy_if_there(batch.action, &b.action);
+  copy_if_there(batch.mean, &b.mean);
+  copy_if_there(batch.value, &b.value);
+  copy_if_there(batch.logp, &b.logp);
+  copy_if_there(batch.advantage, &b.advantage);
+  copy_if_there(batch.target, &b.target);
   Recording& r = penalised ? penalised_step : plain_step;
   bool fits = r.graph.recorded();
   if (penalised) {
     b.budget.resize(1);
     b.gravity.resize(1);
     b.mode.resize(1);
-    put(batch.budget[0].P, &b.budget[0].P);
-    put(batch.budget[0].Pi, &b.budget[0].Pi);
-    put(batch.budget[0].unit, &b.budget[0].unit);
-    put(batch.budget[0].ok, &b.budget[0].ok);
-    put(batch.budget[0].floor, &b.budget[0].floor);
-    put(batch.gravity[0], &b.gravity[0]);
-    put(batch.mode[0], &b.mode[0]);
-    put(signs, &recorded_signs);
+    CopyFields(batch.budget[0], &b.budget[0], copy_if_there);
+    copy_if_there(batch.gravity[0], &b.gravity[0]);
+    copy_if_there(batch.mode[0], &b.mode[0]);
+    copy_if_there(signs, &recorded_signs);
     // a penalty in force is more work than one that is only reported
     fits = fits && recorded_pressure.lambda.defined() == pressure.lambda.defined();
     if (!pressure.lambda.defined()) recorded_pressure.lambda = Tensor();
-    put(pressure.lambda, &recorded_pressure.lambda);
-    put(pressure.bound, &recorded_pressure.bound);
+    copy_if_there(pressure.lambda, &recorded_pressure.lambda);
+    copy_if_there(pressure.bound, &recorded_pressure.bound);
   }
   if (!fits) {
     const DeviceGraph& other = penalised ? plain_step.graph : penalised_step.graph;

@@ -76,7 +76,7 @@ int OutputWords(const StepModel<float>& model) {
 }
 
 // layout   as above; eight neighbouring robots are a sector of 32 bytes
-// mapping  one block per 8 robots, 32 threads each: thread t is member t / 8 of robot t % 8's crew
+// mapping  one block per 8 robots, 32 threads each: thread t is member t / 8 of robot t % 8's group
 // work     the phases of outputs.h with everything between them in shared memory
 // twin     ComputeOutputs() on the CPU; silc/physics_tools/gpu_check.cc holds the two together
 template <int kLinks, bool kInParameter>

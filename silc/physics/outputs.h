@@ -7,7 +7,7 @@
 /// Centre of mass, poses, velocities and Jacobians of the present state (fields kCom …
 /// kStanceJacobian), by one thread or by several.
 ///
-/// The work is cut into phases. Inside a phase the members of a crew do not read what another
+/// The work is cut into phases. Inside a phase the threads of a group do not read what another
 /// writes; between two phases they meet. One thread (ComputeOutputs()) runs the phases one after
 /// the other as the only member. The centre of mass is that of the first tree.
 namespace silc::SILC_KERNEL {
@@ -29,7 +29,7 @@ struct OutputLink {
   } G;
 };
 
-/// What the phases leave for each other. On a GPU it is the shared memory of a crew.
+/// What the phases leave for each other. On a GPU it is the shared memory of a group.
 template <class Real, int kLinks = kMaxLinks>
 struct OutputWorkspace {
   using Team = Solo;  // all members see all links

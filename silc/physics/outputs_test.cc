@@ -84,18 +84,18 @@ void ExpectSameBits(const std::string& name, const mjModel& m, const BatchModel&
   const DataPtr d(mj_makeData(&m));
   for (int seed = 0; seed < 10; ++seed) {
     physics_test::RandomState(m, seed % physics_test::kStateKinds, seed, d.get());
-    RobotBuffer<float> one(model), crew(model), backward(model);
-    for (RobotBuffer<float>* r : {&one, &crew, &backward}) {
+    RobotBuffer<float> one(model), threads(model), backward(model);
+    for (RobotBuffer<float>* r : {&one, &threads, &backward}) {
       for (int i = 0; i < m.nq; ++i) r->data().qpos[i] = static_cast<float>(d->qpos[i]);
       for (int i = 0; i < m.nv; ++i) r->data().qvel[i] = static_cast<float>(d->qvel[i]);
     }
     const auto work = std::make_unique<Work>();
     portable::ComputeOutputs<float>(
         step, one.layout(), one.memory(), 1, KinematicsLevel::kStance, *work);
-    ComputeByMembers(step, 32, false, &crew);
+    ComputeByMembers(step, 32, false, &threads);
     ComputeByMembers(step, 5, true, &backward);
     const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(one.layout().size);
-    EXPECT_EQ(std::memcmp(one.memory(), crew.memory(), bytes), 0) << name << ' ' << seed;
+    EXPECT_EQ(std::memcmp(one.memory(), threads.memory(), bytes), 0) << name << ' ' << seed;
     EXPECT_EQ(std::memcmp(one.memory(), backward.memory(), bytes), 0) << name << ' ' << seed;
   }
 }

@@ -143,11 +143,11 @@ using Index = unsigned char;
 static_assert(kMaxLinks < 256 && kMaxContacts < 256);
 
 /// A value for each link of a thread's own, found by the link's number.
-template <class Value, int kLinks, class Crew>
+template <class Value, int kLinks, class TeamType>
 struct PerLink {
   Value value[kLinks];
-  SILC_HD Value& operator[](int b) { return value[Crew::Slot(b)]; }
-  SILC_HD const Value& operator[](int b) const { return value[Crew::Slot(b)]; }
+  SILC_HD Value& operator[](int b) { return value[TeamType::Slot(b)]; }
+  SILC_HD const Value& operator[](int b) const { return value[TeamType::Slot(b)]; }
 };
 
 /// @tparam kLinks, kContacts  the most that a thread has of its own; the fewer, the less memory a
@@ -156,13 +156,13 @@ struct PerLink {
 template <class Real,
           int kLinks = kMaxLinks,
           int kContacts = kMaxContacts,
-          class Crew = Solo,
+          class TeamType = Solo,
           int kSelfContacts = 0>
 struct Workspace {
-  using Team = Crew;
+  using Team = TeamType;
   static constexpr int kSlots = kSelfContacts;
   template <class Value>
-  using OfLink = PerLink<Value, kLinks, Crew>;
+  using OfLink = PerLink<Value, kLinks, TeamType>;
   PairWork<Real, kLinks, kSelfContacts> pair;
   OfLink<LinkWork<Real>> link;
   OfLink<LinkFrame<Real>> frame;

@@ -16,10 +16,10 @@ struct Counted {
   static inline long operations = 0;
   Counted() = default;
   Counted(double value) : v(value) {}
-  friend Counted operator+(Counted a, Counted b) { return Do(a.v + b.v); }
-  friend Counted operator-(Counted a, Counted b) { return Do(a.v - b.v); }
-  friend Counted operator*(Counted a, Counted b) { return Do(a.v * b.v); }
-  friend Counted operator/(Counted a, Counted b) { return Do(a.v / b.v); }
+  friend Counted operator+(Counted a, Counted b) { return Count(a.v + b.v); }
+  friend Counted operator-(Counted a, Counted b) { return Count(a.v - b.v); }
+  friend Counted operator*(Counted a, Counted b) { return Count(a.v * b.v); }
+  friend Counted operator/(Counted a, Counted b) { return Count(a.v / b.v); }
   friend Counted operator-(Counted a) { return {-a.v}; }  // a changed sign is free
   Counted& operator+=(Counted b) { return *this = *this + b; }
   Counted& operator-=(Counted b) { return *this = *this - b; }
@@ -27,18 +27,18 @@ struct Counted {
   friend bool operator<(Counted a, Counted b) { return a.v < b.v; }
   friend bool operator>(Counted a, Counted b) { return a.v > b.v; }
   friend bool operator<=(Counted a, Counted b) { return a.v <= b.v; }
-  static Counted Do(double value, long count = 1) {
+  static Counted Count(double value, long count = 1) {
     operations += count;
     return value;
   }
 };
-inline Counted Select(bool m, Counted a, Counted b) { return Counted::Do(m ? a.v : b.v); }
-inline Counted Min(Counted a, Counted b) { return Counted::Do(a.v < b.v ? a.v : b.v); }
-inline Counted Max(Counted a, Counted b) { return Counted::Do(a.v > b.v ? a.v : b.v); }
-inline Counted Abs(Counted a) { return Counted::Do(std::abs(a.v)); }
-inline Counted Sqrt(Counted a) { return Counted::Do(std::sqrt(a.v)); }
+inline Counted Select(bool m, Counted a, Counted b) { return Counted::Count(m ? a.v : b.v); }
+inline Counted Min(Counted a, Counted b) { return Counted::Count(a.v < b.v ? a.v : b.v); }
+inline Counted Max(Counted a, Counted b) { return Counted::Count(a.v > b.v ? a.v : b.v); }
+inline Counted Abs(Counted a) { return Counted::Count(std::abs(a.v)); }
+inline Counted Sqrt(Counted a) { return Counted::Count(std::sqrt(a.v)); }
 inline void SinCos(Counted x, Counted* s, Counted* c) {
-  *s = Counted::Do(std::sin(x.v), 25);
+  *s = Counted::Count(std::sin(x.v), 25);
   *c = std::cos(x.v);
 }
 inline double Lane(Counted a, int) { return a.v; }

@@ -39,7 +39,7 @@ inline void WriteCommandedPolicy(const std::string& path) {
   TrainingNotes notes;
   notes.method = "silc";
   PutBudget(budget, &notes);
-  Put(notes, &metadata);
+  WriteNotes(notes, &metadata);
   WriteOnnx(path, stand.network, "obs", "actions", metadata);
 }
 
