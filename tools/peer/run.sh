@@ -23,7 +23,8 @@ script=${SCRIPT:-"2 press B; 2.5 press start; 4.6 band 1.2; 6 press A; 6.5 relea
 length=${LENGTH:-19}
 own_network=(unshare --net)
 [[ $EUID -eq 0 ]] || own_network+=(--map-root-user)
-# the bridge computes the motors' torques in Python when a command comes: on a busy computer it has to come first
+# on a busy computer both have to come first: the bridge, which computes the motors' torques in Python when a command
+# comes, and the threads of Cyclone inside silc deploy, which bring the states
 first=()
 chrt --rr 30 true 2>/dev/null && first=(chrt --rr 30)
 
@@ -43,10 +44,10 @@ done
 "${own_network[@]}" bash -c '
   ip link set lo up multicast on
   $5 "$1/venv/bin/python" "$2" "$1" --script "$3; $6 end" --dt "$4" &
-  bridge=$!
+  bridge=$! first=$5
   shift 6
   status=0
-  "$@" </dev/null || status=$?
+  $first "$@" </dev/null || status=$?
   kill $bridge 2>/dev/null || true
   wait $bridge 2>/dev/null || true
   exit $status' _ "$folder" "$bridge" "$script" "${DT:-0.002}" "${first[*]}" "$((${length%.*} + 5))" \
