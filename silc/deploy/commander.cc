@@ -63,7 +63,7 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
   if (input.answer != nullptr) TakeAnswer(*input.answer, input.now_ns);
   if (input.stiffness != nullptr && state_ == DriveState::kPolicy) {
     stiffness_ = *input.stiffness;
-    stiffness_ns_ = input.now_ns;
+    if (stiffness_.judged) stiffness_ns_ = input.now_ns;
   }
 
   // requests of remote and keyboard together; the stronger velocity of the two
@@ -214,7 +214,12 @@ void Commander::MeasurePolicy(const TickInput& input) {
   values_[DriveFault::kPolicyAge] = SecondsSince(heard, input.now_ns);
   values_[DriveFault::kPolicyOverruns] = overruns_in_row_;
   values_[DriveFault::kObserverAge] = SecondsSince(stiffness_ns_, input.now_ns);
-  values_[DriveFault::kStiffness] = stiffness_.judged ? stiffness_.sigma : 0;
+  // without a static stiffness nobody knows: that is no good moment, and no bad one
+  if (stiffness_.judged) {
+    values_[DriveFault::kStiffness] = stiffness_.sigma;
+  } else {
+    values_.Withhold(DriveFault::kStiffness);
+  }
   values_[DriveFault::kActionLoop] = stiffness_.rho;
   if (!answered_) return;
   values_[DriveFault::kPolicyWidth] = std::abs(answer_.width - kJoints);
@@ -283,6 +288,8 @@ DriveFault Commander::ReasonNotToMove() const {
 
 void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
   if (latched()) {
+    // what the operator has not been told yet cannot be acknowledged
+    if (latched_.time_ns == now_ns) return;
     if (request.acknowledge) {
       // only what is over may be let go of
       for (int i = 1; i < kNumFaults && result_.refused == DriveFault::kNone; ++i) {
@@ -352,7 +359,8 @@ void Commander::WriteServo(std::int64_t now_ns) {
                           monitor_.rule(DriveFault::kStiffness).reaction == Reaction::kSoften) ||
                          (monitor_.tripped(DriveFault::kActionLoop) &&
                           monitor_.rule(DriveFault::kActionLoop).reaction == Reaction::kSoften);
-  const double change = config_.soften_rate * config_.tick_period;
+  const double elapsed = std::clamp(gap_, 0.0, config_.tick_period);  // [s]
+  const double change = config_.soften_rate * elapsed;
   gain_scale_ = std::clamp(gain_scale_ + (too_stiff ? -change : change), config_.softest, 1.0);
 
   for (int j = 0; j < kJoints; ++j) {
@@ -363,8 +371,8 @@ void Commander::WriteServo(std::int64_t now_ns) {
     double wanted = entry_q_[i] + up * (config_.stand_pose[i] - entry_q_[i]);
     if (blend > 0) wanted += blend * (answer_.target[i] - wanted);
 
-    // slower than the motor can turn
-    const double step = config_.velocity_limit[i] * config_.tick_period;
+    // slower than the motor can turn; a tick that comes early allows less
+    const double step = config_.velocity_limit[i] * elapsed;
     const double reached = std::clamp(wanted, target_[i] - step, target_[i] + step);
     limits_.speed += reached != wanted ? 1 : 0;
     target_[i] = reached;

@@ -67,7 +67,7 @@ struct PolicyAnswer {
 /// What the observer thread saw.
 struct StiffnessNote {
   std::uint64_t sequence = 0;  ///< of the request that it looked at
-  bool judged = false;         ///< whether sigma is a number
+  bool judged = false;         ///< whether there was a static stiffness to judge
   double sigma = 0;            // [1] of the budget
   double rho = 0;              // [1] of the action loop; at 1 it is unstable
   double observe_s = 0;        // [s] it took
@@ -187,7 +187,7 @@ class Commander {
   std::int64_t first_answer_ns_ = 0;  // of this session: the blend begins
   int overruns_in_row_ = 0;
   StiffnessNote stiffness_;
-  std::int64_t stiffness_ns_ = 0;
+  std::int64_t stiffness_ns_ = 0;  // when one was last judged
 
   // the servo
   JointArray entry_q_{};                            // [rad] where standing up began

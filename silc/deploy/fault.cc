@@ -48,7 +48,7 @@ constexpr std::array<FaultKind, kNumFaults> kFaultKinds = {{
   {DriveFault::kLogDropped,         "log_dropped",         "",      kMoving,     true,  "records the log could not keep"},
   {DriveFault::kStiffness,          "stiffness",           "",      kPolicyOnly, true,  "of the stiffness budget"},
   {DriveFault::kActionLoop,         "action_loop",         "",      kPolicyOnly, true,  "spectral radius of the action loop"},
-  {DriveFault::kObserverAge,        "observer_age",        "s",     kPolicyOnly, true,  "since stiffness was last observed"},
+  {DriveFault::kObserverAge,        "observer_age",        "s",     kPolicyOnly, true,  "since a stiffness was last judged"},
 }};
 // clang-format on
 
@@ -84,9 +84,10 @@ DriveFault FaultMonitor::Update(const FaultValues& values,
                                 const std::array<bool, kNumFaults>& watched) {
   DriveFault first = DriveFault::kNone;
   for (std::size_t i = 1; i < static_cast<std::size_t>(kNumFaults); ++i) {
+    const bool kept = watched[i] && values.unjudged[i];
     const bool over = watched[i] && !(values.value[i] <= rules_[i].limit);  // a NaN is over
-    count_[i] = over ? std::min(count_[i] + 1, rules_[i].ticks) : 0;
-    const bool trips = over && count_[i] >= rules_[i].ticks;
+    if (!kept) count_[i] = over ? std::min(count_[i] + 1, rules_[i].ticks) : 0;
+    const bool trips = kept ? tripped_[i] : over && count_[i] >= rules_[i].ticks;
     newly_[i] = trips && !tripped_[i];
     tripped_[i] = trips;
     if (trips && rules_[i].reaction == Reaction::kStop && first == DriveFault::kNone) {

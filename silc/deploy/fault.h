@@ -108,13 +108,16 @@ struct FaultReport {
 /// One value per fault, and the joint it belongs to. Larger is worse in all of them.
 struct FaultValues {
   std::array<double, kNumFaults> value{};
-  std::array<int, kNumFaults> joint;  // −1: no joint's
+  std::array<int, kNumFaults> joint;        // −1: no joint's
+  std::array<bool, kNumFaults> unjudged{};  ///< nothing is known: neither good nor bad
 
   FaultValues() { joint.fill(-1); }
   double& operator[](DriveFault fault) { return value[static_cast<std::size_t>(fault)]; }
   double operator[](DriveFault fault) const { return value[static_cast<std::size_t>(fault)]; }
   /// Takes `candidate` if it is worse than what is there; a NaN is worst of all.
   void Worsen(DriveFault fault, double candidate, int at_joint);
+  /// Nothing was learned in this tick: what was counted, and what has tripped, stays as it is.
+  void Withhold(DriveFault fault) { unjudged[static_cast<std::size_t>(fault)] = true; }
 };
 
 /// Holds values against rules tick by tick. No allocation, nothing thrown.
@@ -122,7 +125,8 @@ class FaultMonitor {
  public:
   explicit FaultMonitor(const FaultRules& rules) : rules_(rules) {}
 
-  /// One tick. `watched` says which faults count now; the others' counts begin anew.
+  /// One tick. `watched` says which faults count now; the others' counts begin anew. An unjudged
+  /// fault keeps its count: it takes a value within the limit to begin anew.
   /// @return the first that stops the robot, in the order of DriveFault; kNone: none does.
   DriveFault Update(const FaultValues& values, const std::array<bool, kNumFaults>& watched);
 

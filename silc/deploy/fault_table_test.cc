@@ -3,141 +3,24 @@
 // damping in the same tick, latched until the operator lets go, told with time, value and limit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
-#include <ostream>
 #include <string>
 #include <vector>
 
-#include "silc/deploy/test_robot_frames.h"
+#include "silc/deploy/test_fault_rows.h"
 
 namespace silc::test {
 namespace {
 
-struct FaultRow {
-  DriveFault fault;
-  DriveState from;                     // the least state in which it is watched
-  std::function<void(Rig*)> inject;    // from now on
-  int extra_ticks;                     // beyond the rule's, until the value is over its limit
-  std::function<void(Rig*)> end = {};  // the cause is over
-};
-
-void PrintTo(const FaultRow& row, std::ostream* out) { *out << KindOf(row.fault).name; }
-
-std::function<void(Rig*)> State(const std::function<void(LowState*)>& spoil) {
-  return [spoil](Rig* rig) { rig->spoil_state = spoil; };
-}
-
-void Mend(Rig* rig) {
-  rig->spoil_state = {};
-  rig->spoil_bytes = {};
-  rig->spoil_answer = {};
-  rig->spoil_note = {};
-  rig->drop_states = rig->drop_answers = rig->drop_notes = rig->freeze_tick = false;
-  rig->extra_ns = 0;
-  rig->link = LinkHealth{};
-  rig->keys = OperatorRequest{};
-  rig->log_dropped = 0;
-  rig->policy_delay_s = 0.001;
-}
-
-const float kBad = std::nanf("");
-
-std::vector<FaultRow> Rows() {
-  constexpr DriveState kDamping = DriveState::kDamping, kStandUp = DriveState::kStandUp,
-                       kPolicy = DriveState::kPolicy;
-  return {
-      {DriveFault::kEmergencyStop,
-       DriveState::kOff,
-       [](Rig* r) { r->keys.emergency_stop = true; },
-       0},
-      {DriveFault::kConsoleLost, kDamping, [](Rig* r) { r->keys.console_lost = true; }, 0},
-      {DriveFault::kRemoteCorrupt,
-       kDamping,
-       State([](LowState* s) { std::memcpy(s->remote + 4, &kBad, 4); }),
-       10},
-      {DriveFault::kStateAge, kDamping, [](Rig* r) { r->drop_states = true; }, 25},
-      {DriveFault::kStateCorrupt,
-       kDamping,
-       [](Rig* r) { r->spoil_bytes = [](LowState* s) { s->motor[7].q += 1; }; },
-       2},
-      {DriveFault::kTickFrozen, kDamping, [](Rig* r) { r->freeze_tick = true; }, 11},
-      {DriveFault::kTickBackward, kDamping, [](Rig* r) { r->robot.tick = 0; }, 0},
-      {DriveFault::kMachineMode, kDamping, State([](LowState* s) { s->mode_machine = 6; }), 0},
-      {DriveFault::kModePr, kDamping, State([](LowState* s) { s->mode_pr = 1; }), 0},
-      {DriveFault::kRobotLost, kDamping, [](Rig* r) { r->link.robot_present = false; }, 0},
-      {DriveFault::kForeignWriter, kDamping, [](Rig* r) { r->link.foreign_writers = 1; }, 0},
-      {DriveFault::kSendFailed, kDamping, [](Rig* r) { r->link.failed_sends = 6; }, 0},
-      {DriveFault::kStateNotFinite,
-       kDamping,
-       State([](LowState* s) { s->motor[11].dq = kBad; }),
-       0},
-      {DriveFault::kImuQuaternion,
-       kDamping,
-       State([](LowState* s) { s->imu.quat_wxyz[0] = 0.9F; }),
-       0},
-      {DriveFault::kTilt,
-       kStandUp,
-       State([](LowState* s) {
-         s->imu.quat_wxyz[0] = std::cos(0.55F);
-         s->imu.quat_wxyz[2] = std::sin(0.55F);
-       }),
-       0},
-      {DriveFault::kGyro, kStandUp, State([](LowState* s) { s->imu.gyro[1] = -6.5F; }), 0},
-      {DriveFault::kJointSpeed, kStandUp, State([](LowState* s) { s->motor[3].dq = -10.5F; }), 0},
-      {DriveFault::kFastJoints,
-       kStandUp,
-       State([](LowState* s) {
-         for (int j = 0; j < 6; ++j) s->motor[j].dq = 6;
-       }),
-       0},
-      {DriveFault::kJointRange, kStandUp, State([](LowState* s) { s->motor[4].q = -0.65F; }), 0},
-      {DriveFault::kJointTorque, kStandUp, State([](LowState* s) { s->motor[5].tau_est = 90; }), 0},
-      {DriveFault::kCasingTemperature,
-       kStandUp,
-       State([](LowState* s) { s->motor[9].temperature_C[0] = 86; }),
-       0},
-      {DriveFault::kWindingTemperature,
-       kStandUp,
-       State([](LowState* s) { s->motor[9].temperature_C[1] = 121; }),
-       0},
-      {DriveFault::kMotorFault,
-       kStandUp,
-       State([](LowState* s) { s->motor[28].fault_word = 4; }),
-       0},
-      // a motor that does not answer: its joint stays behind
-      {DriveFault::kTracking, kPolicy, State([](LowState* s) { s->motor[12].q = 1.6F; }), 0},
-      // the wrist of a robot that leans on it
-      {DriveFault::kTorqueLimited,
-       kPolicy,
-       State([](LowState* s) { s->motor[0].q = 1.24F, s->motor[0].dq = 0; }),
-       501},
-      {DriveFault::kPolicyNotFinite,
-       kPolicy,
-       [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->target[2] = kBad; }; },
-       10},
-      {DriveFault::kPolicyWidth,
-       kPolicy,
-       [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->width = 23; }; },
-       10},
-      {DriveFault::kPolicyAge, kPolicy, [](Rig* r) { r->drop_answers = true; }, 31},
-      {DriveFault::kPolicyOverruns, kPolicy, [](Rig* r) { r->policy_delay_s = 0.021; }, 60},
-      {DriveFault::kTargetWild,
-       kPolicy,
-       [](Rig* r) { r->spoil_answer = [](PolicyAnswer* a) { a->target[0] = 3.2; }; },
-       10},
-      {DriveFault::kCommandGap, kStandUp, [](Rig* r) { r->extra_ns = 19'000'000; }, 0},
-      {DriveFault::kCommandOverruns, kStandUp, [](Rig* r) { r->extra_ns = 3'000'000; }, 51},
-      {DriveFault::kStiffness,
-       kPolicy,
-       [](Rig* r) { r->spoil_note = [](StiffnessNote* n) { n->sigma = 1.01; }; },
-       0},
-      {DriveFault::kActionLoop,
-       kPolicy,
-       [](Rig* r) { r->spoil_note = [](StiffnessNote* n) { n->rho = 1.02; }; },
-       0},
-  };
+std::vector<FaultRow> StoppingRows() {
+  std::vector<FaultRow> rows = FaultRows();
+  const CommanderConfig config = PlainConfig();
+  std::erase_if(rows, [&](const FaultRow& row) {
+    return config.rules[static_cast<std::size_t>(row.fault)].reaction != Reaction::kStop;
+  });
+  return rows;
 }
 
 class FaultTable : public ::testing::TestWithParam<FaultRow> {};
@@ -211,32 +94,34 @@ TEST_P(FaultTable, IsNotSeenBelowItsLimitOrBeforeItsTicks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, FaultTable, ::testing::ValuesIn(Rows()), [](const auto& row) {
-  return std::string(KindOf(row.param.fault).name);
-});
+INSTANTIATE_TEST_SUITE_P(Rows,
+                         FaultTable,
+                         ::testing::ValuesIn(StoppingRows()),
+                         [](const auto& row) { return std::string(KindOf(row.param.fault).name); });
 
 // Those that warn: told, counted, and the robot goes on.
 TEST(FaultTableWarnings, AreToldAndTheRobotGoesOn) {
-  const auto goes_on = [](DriveFault fault, const std::function<void(Rig*)>& inject, int ticks) {
+  int warnings = 0;
+  for (const FaultRow& row : FaultRows()) {
     Rig rig;
+    const FaultRule& rule = rig.config.rules[static_cast<std::size_t>(row.fault)];
+    if (rule.reaction != Reaction::kWarn) continue;
+    ++warnings;
     rig.DriveTo(DriveState::kPolicy);
-    inject(&rig);
+    row.inject(&rig);
     bool told = false;
-    for (int k = 0; k < ticks; ++k) {
+    for (int k = 0; k < rule.ticks + row.extra_ticks; ++k) {
       rig.Step();
       for (int i = 0; i < rig.last.num_reports; ++i) {
         const FaultReport& report = rig.last.reports[static_cast<std::size_t>(i)];
-        told |= report.fault == fault && report.reaction == Reaction::kWarn;
+        told |= report.fault == row.fault && report.reaction == Reaction::kWarn;
       }
     }
-    EXPECT_TRUE(told) << KindOf(fault).name;
+    EXPECT_TRUE(told) << KindOf(row.fault).name;
     EXPECT_FALSE(rig.last.latched);
     EXPECT_EQ(rig.last.state, DriveState::kPolicy);
-  };
-  goes_on(
-      DriveFault::kLogDropped, [](Rig* r) { r->log_dropped = 3; }, 2);
-  goes_on(
-      DriveFault::kObserverAge, [](Rig* r) { r->drop_notes = true; }, 502);
+  }
+  EXPECT_EQ(warnings, 2);
 }
 
 // Softening lowers kp while the budget is exceeded, no further than stated, and gives it back.
@@ -257,15 +142,86 @@ TEST(FaultTableWarnings, SofteningLowersGainsAndGivesThemBack) {
   EXPECT_FLOAT_EQ(rig.last.command.motor[4].kp, before);
 }
 
-// The table has a test row for every fault that stops.
+// A moment without a static stiffness is neither good nor bad. It does not erase what was counted:
+// a policy that is over its budget whenever it can be judged is stopped, however often it cannot.
+TEST(UnjudgedStiffness, NeitherCountsNorErasesTheCount) {
+  const auto stops_after = [](const std::function<void(int, StiffnessNote*)>& say) {
+    Rig rig;
+    rig.DriveTo(DriveState::kPolicy);
+    int tick = 0;
+    rig.spoil_note = [&](StiffnessNote* note) { say(tick, note); };
+    for (; tick < 2000 && !rig.last.latched; ++tick) rig.Step();
+    if (rig.last.latched) {
+      EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kStiffness);
+    }
+    return tick;
+  };
+  const auto over = [](StiffnessNote* note) { note->sigma = 1.01; };
+  const auto unjudged = [](StiffnessNote* note) {
+    note->judged = false;
+    note->sigma = std::nan("");
+  };
+  EXPECT_EQ(stops_after([&](int, StiffnessNote* n) { over(n); }), 250);
+  // ten ticks each, by turns: 250 ticks over the budget are complete after 25 of the former
+  EXPECT_EQ(
+      stops_after([&](int tick, StiffnessNote* n) { tick / 10 % 2 == 0 ? over(n) : unjudged(n); }),
+      490);
+  // the same with an unstable action loop in the moments between
+  EXPECT_EQ(stops_after([&](int tick, StiffnessNote* n) {
+              if (tick / 10 % 2 == 0) return over(n);
+              unjudged(n);
+              n->rho = 1.2;
+            }),
+            490);
+  // a moment within the budget begins the count anew, and what is never judged is never over
+  EXPECT_EQ(stops_after([&](int tick, StiffnessNote* n) {
+              if (tick % 200 < 190) over(n);
+            }),
+            2000);
+  EXPECT_EQ(stops_after([&](int, StiffnessNote* n) { unjudged(n); }), 2000);
+}
+
+// A budget that nobody can judge is not one that holds: after a second without a judged moment that
+// is told, though moments come in.
+TEST(UnjudgedStiffness, IsToldWhenItLasts) {
+  Rig rig;
+  rig.DriveTo(DriveState::kPolicy);
+  rig.spoil_note = [](StiffnessNote* note) { note->judged = false; };
+  int told_at = 0;
+  for (int k = 1; k <= 600 && told_at == 0; ++k) {
+    rig.Step();
+    for (int i = 0; i < rig.last.num_reports; ++i) {
+      if (rig.last.reports[static_cast<std::size_t>(i)].fault == DriveFault::kObserverAge)
+        told_at = k;
+    }
+  }
+  EXPECT_EQ(told_at, 501);
+  EXPECT_FALSE(rig.last.latched);
+}
+
+// Softened gains are given back by a moment within the budget, not by one that says nothing.
+TEST(UnjudgedStiffness, KeepsGainsSoft) {
+  CommanderConfig config = PlainConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
+  Rig rig(config);
+  rig.DriveTo(DriveState::kPolicy);
+  const float before = rig.last.command.motor[4].kp;
+  rig.spoil_note = [](StiffnessNote* n) { n->sigma = 1.5; };
+  rig.Run(3);
+  rig.spoil_note = [](StiffnessNote* n) { n->judged = false; };
+  rig.Run(3);
+  EXPECT_NEAR(rig.last.command.motor[4].kp / before, config.softest, 1e-6);
+  rig.spoil_note = {};
+  rig.Run(2);
+  EXPECT_FLOAT_EQ(rig.last.command.motor[4].kp, before);
+}
+
+// The table has a test row for every fault.
 TEST(FaultTableWarnings, EveryFaultHasARow) {
-  const std::vector<FaultRow> rows = Rows();
-  const CommanderConfig config = PlainConfig();
-  for (int i = 1; i < kNumFaults; ++i) {
-    if (config.rules[static_cast<std::size_t>(i)].reaction != Reaction::kStop) continue;
-    int found = 0;
-    for (const FaultRow& row : rows) found += static_cast<int>(row.fault) == i ? 1 : 0;
-    EXPECT_EQ(found, 1) << KindOf(static_cast<DriveFault>(i)).name;
+  const std::vector<FaultRow> rows = FaultRows();
+  ASSERT_EQ(rows.size(), static_cast<std::size_t>(kNumFaults - 1));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(KindOf(rows[i].fault).name, FaultKinds()[i + 1].name);
   }
 }
 

@@ -58,6 +58,10 @@ class Ring {
     if (tail == head_.load(std::memory_order_acquire)) return nullptr;
     return &places_[tail % kSize];
   }
+  /// Values that wait. The reader's; the writer may add to them meanwhile.
+  std::size_t size() const {
+    return head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed);
+  }
   void Pop() { tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
  private:

@@ -117,7 +117,8 @@ struct Node::Shared {
   Mailbox<LowCommand> commands;
   Mailbox<PolicyRequest> requests;
   Mailbox<PolicyAnswer> answers;
-  Ring<PolicyRequest, 32> watched;  // every request: the observer's history must be whole
+  Ring<ObserverTask, 256>
+      watched;  // every answered request: the observer's history is the policy's
   Mailbox<StiffnessNote> notes;
   Ring<TickRecord, 2048> records;
   Ring<FaultReport, 64> reports;
@@ -175,6 +176,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
     }
   });
   threads.emplace_back([&] {
+    bool gap = false;  // what is watched was too much
     while (!s.over) {
       s.ask.Wait(kSecond / 100);
       const PolicyRequest* request = s.requests.Take();
@@ -186,15 +188,25 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       answer.asked_ns = request->time_ns;
       answer.answered_ns = Now();
       s.answers.Publish();
+      if (!work_.observe) continue;
+      if (ObserverTask* task = s.watched.Draft()) {
+        task->request = *request;
+        task->after_gap = gap;
+        gap = false;
+        s.watched.Push();
+        s.watch.Ring();
+      } else {
+        gap = true;
+      }
     }
   });
   if (work_.observe) {
     threads.emplace_back([&] {
       while (!s.over) {
         s.watch.Wait(kSecond / 100);
-        while (const PolicyRequest* request = s.watched.Front()) {
-          work_.observe(*request, &s.notes.draft());
-          s.notes.Publish();
+        while (const ObserverTask* task = s.watched.Front()) {
+          const auto waiting = static_cast<int>(s.watched.size()) - 1;
+          if (work_.observe(*task, waiting, &s.notes.draft())) s.notes.Publish();
           s.watched.Pop();
         }
       }
@@ -275,11 +287,6 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
     if (result.ask_policy) {
       s.requests.Put(result.request);
       s.ask.Ring();
-      if (PolicyRequest* watched = s.watched.Draft()) {
-        *watched = result.request;
-        s.watched.Push();
-        s.watch.Ring();
-      }
     }
     for (int i = 0; i < result.num_reports; ++i) {
       if (FaultReport* report = s.reports.Draft()) {
@@ -374,10 +381,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
       answer.asked_ns = result.request.time_ns;
       if (answer.answered_ns == 0) answer.answered_ns = answer.asked_ns;
       answering = true;
-    }
-    if (result.ask_policy && work_.observe) {
-      work_.observe(result.request, &note);
-      noted = true;
+      noted = work_.observe && work_.observe({result.request, false}, 0, &note);
     }
     Tell(result);
     deadlines_.Add(before == 0 ? options_.commander.tick_period : 1e-9 * double(now_ns - before),

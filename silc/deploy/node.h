@@ -61,13 +61,21 @@ struct DeadlineStatistics {
   double Jitter(double quantile) const;
 };
 
+/// A request that the policy has answered, for the observer.
+struct ObserverTask {
+  PolicyRequest request;
+  bool after_gap = false;  ///< requests before this one were lost: the observer is far behind
+};
+
 /// What is asked of, and told to, the rest of the program. Each is called by one thread of its own
 /// and may allocate, lock and take its time; its answer then comes late, and the commander says so.
 struct NodeWork {
   /// In lock step an answer may say when it came (answered_ns); else it comes with the next tick.
   std::function<void(const PolicyRequest&, PolicyAnswer*)> policy;
-  std::function<void(const PolicyRequest&, StiffnessNote*)> observe;  ///< may be empty
-  std::function<void(const TickRecord&)> log;                         ///< may be empty
+  /// Every request that the policy answered, in order, while `waiting` more are there already.
+  /// False: nothing was observed. May be empty.
+  std::function<bool(const ObserverTask&, int waiting, StiffnessNote*)> observe;
+  std::function<void(const TickRecord&)> log;  ///< may be empty
   std::function<void(const FaultReport&)> tell;
   std::function<void(DriveFault)> tell_refused;
   std::function<void(DriveState)> tell_state;
@@ -87,9 +95,11 @@ struct NodeOptions {
 /// The command thread and those around it:
 ///
 ///     receive   waits for states                       → command
-///     command   500 Hz, Commander::Tick()              → send, policy, observe, log
+///     command   500 Hz, Commander::Tick()              → send, policy, log
 ///     send      hands commands to the transport
-///     policy, observe, log                             NodeWork
+///     policy    NodeWork                               → command, observe
+///     observe   NodeWork                               → command
+///     log       NodeWork
 ///
 /// The command thread shares nothing with others but mailboxes, rings and atomics: it does not
 /// allocate, lock or throw.

@@ -12,11 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "silc/deploy/test_robot_frames.h"
 
@@ -89,10 +92,11 @@ TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
     answer->target = config.stand_pose;
     ++answers;
   };
-  work.observe = [&](const PolicyRequest& request, StiffnessNote* note) {
+  work.observe = [&](const ObserverTask& task, int, StiffnessNote* note) {
     AllocationCount::MarkOrdinaryThread();
-    *note = {.sequence = request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+    *note = {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
     ++observations;
+    return true;
   };
   work.log = [&](const TickRecord&) {
     AllocationCount::MarkOrdinaryThread();
@@ -173,6 +177,93 @@ TEST(Node, LogsTheLastStateInTicksWithoutOne) {
   EXPECT_GT(fresh, 2);
   EXPECT_GT(repeated, 10);
   EXPECT_EQ(wrong, 0);
+}
+
+// The observer is given what the policy answered, in order, and told when it was too slow to be
+// given all of it: its picture of the policy's history then is not whole.
+TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
+  CommanderConfig config = PatientConfig();
+  config.policy_period = config.tick_period;  // more requests than a slow observer can take
+  InProcessBus bus;
+  const std::unique_ptr<RobotLink> link = bus.MakeLink();
+  const std::unique_ptr<RobotPort> port = bus.MakePort();
+  std::atomic<bool> stop{false}, over{false};
+  std::thread robot_thread([&] {
+    PlainRobot robot(config);
+    LowCommand last{};
+    while (!over) {
+      port->SendState(robot.Frame());
+      LowCommand command;
+      if (port->ReceiveCommand(&command, 2ms)) last = command;
+      robot.Step(&last, config);
+    }
+  });
+  NodeOptions options;
+  options.commander = config;
+  options.realtime = false;
+  std::vector<std::uint64_t> answered;  // the policy thread's, until the end
+  struct Shown {
+    std::uint64_t sequence;
+    bool after_gap;
+  };
+  std::vector<Shown> shown;  // the observer thread's
+  std::atomic<bool> blocked{false};
+  std::atomic<int> answers{0}, waiting_most{0};
+  std::atomic<DriveState> state{DriveState::kOff};
+  NodeWork work;
+  work.policy = [&](const PolicyRequest& request, PolicyAnswer* answer) {
+    answer->width = kRobotMotors;
+    answer->target = config.stand_pose;
+    answered.push_back(request.sequence);
+    ++answers;
+    if (answers % 7 == 0) std::this_thread::sleep_for(10ms);  // some requests are never answered
+  };
+  work.observe = [&](const ObserverTask& task, int waiting, StiffnessNote* note) {
+    shown.push_back({task.request.sequence, task.after_gap});
+    waiting_most = std::max(waiting_most.load(), waiting);
+    while (blocked && !over) std::this_thread::sleep_for(1ms);
+    *note = {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+    return true;
+  };
+  work.tell_state = [&](DriveState now) { state = now; };
+  Node node(link.get(), options, std::move(work));
+  std::thread runner([&] { node.Run(stop); });
+  const auto wait_for = [&](const std::function<bool()>& what) {
+    for (int k = 0; k < 3000 && !what(); ++k) {
+      if (state == DriveState::kOff) node.panel().Damp();
+      if (state == DriveState::kDamping) node.panel().Stand();
+      if (state == DriveState::kStanding) node.panel().Run();
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_TRUE(what());
+  };
+  wait_for([&] { return answers > 100; });
+  blocked = true;
+  const int before = answers;
+  wait_for([&] { return answers > before + 400; });
+  blocked = false;
+  const int after = answers;
+  wait_for([&] { return answers > after + 50; });
+  stop = true;
+  runner.join();
+  over = true;
+  robot_thread.join();
+
+  EXPECT_LT(answered.size(), answered.back()) << "some were never answered";
+  EXPECT_GT(waiting_most, 100);
+  // each was answered; next to each other they are neighbours, unless a gap is told
+  int gaps = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const auto found = std::find(
+        answered.begin() + static_cast<std::ptrdiff_t>(at), answered.end(), shown[i].sequence);
+    ASSERT_NE(found, answered.end());
+    const auto place = static_cast<std::size_t>(found - answered.begin());
+    EXPECT_EQ(place != at, shown[i].after_gap) << i;
+    gaps += shown[i].after_gap ? 1 : 0;
+    at = place + 1;
+  }
+  EXPECT_GE(gaps, 1);
 }
 
 // Real-time threads of this process, as the kernel has them: how many at each priority.

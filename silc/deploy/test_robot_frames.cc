@@ -209,6 +209,7 @@ Rig::Rig(const CommanderConfig& config_used)
 const TickResult& Rig::Step() {
   now_ns += 2'000'000 + extra_ns;
   LowState frame = robot.Frame();
+  if (remote.valid) EncodeRemote(remote, std::span<std::uint8_t, 40>(frame.remote));
   if (freeze_tick) frame.tick = shown.tick;
   if (spoil_state) spoil_state(&frame);
   frame.crc = FrameCrc(frame);
@@ -240,7 +241,10 @@ const TickResult& Rig::Step() {
   input.keys = keys;
   input.log_dropped = log_dropped;
   last = commander.Tick(input);
-  if (!drop_states && FrameCrc(frame) == frame.crc) shown = frame;
+  if (!drop_states && FrameCrc(frame) == frame.crc) {
+    shown = frame;
+    ++heard;
+  }
   const bool console = keys.console_lost;
   keys = OperatorRequest{.vx = keys.vx, .vy = keys.vy, .yaw_rate = keys.yaw_rate};
   keys.console_lost = console;

@@ -76,6 +76,7 @@ struct Rig {
   std::int64_t extra_ns = 0;  ///< the next ticks come later by this
   LinkHealth link;
   OperatorRequest keys;  ///< requests are taken back after a tick
+  RemoteReading remote;  ///< as it is held; not valid: none speaks
   int log_dropped = 0;
   double policy_delay_s = 0.001;
 
@@ -83,7 +84,8 @@ struct Rig {
   Commander commander;
   PlainRobot robot;
   std::int64_t now_ns = 1'000'000'000;
-  LowState shown{};  ///< what the commander saw last
+  LowState shown{};         ///< what the commander saw last
+  std::uint64_t heard = 0;  ///< states with a right CRC that it was shown
   TickResult last;
 
  private:

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy_tools/deploy_log.h"
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <system_error>
+#include <vector>
 
 #include "silc/base/error.h"
+#include "silc/base/nan.h"
 #include "silc/npz/npz.h"
 
 namespace silc {
@@ -51,82 +55,108 @@ DeployLog::DeployLog(std::string folder, double chunk_seconds)
 DeployLog::~DeployLog() = default;
 
 void DeployLog::Add(const TickRecord& record) {
-  std::unique_ptr<Columns> full;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Columns& c = *columns_;
-    const double now = 1e-9 * static_cast<double>(record.time_ns);
-    if (!c.any) c.first_s = now;
-    c.any = true;
-    c.last_s = now;
-    c.Append("tick_time", now);
-    c.Append("tick_gap", record.gap);
-    c.Append("tick_work", record.work);
-    c.Append("tick_state", static_cast<double>(record.state));
-    c.Append("tick_latched", static_cast<double>(record.latched));
-    c.Append("tick_sent", record.sent ? 1 : 0);
-    c.Append("tick_fresh", record.fresh ? 1 : 0);
-    c.Append("tick_robot_tick", record.robot.tick);
-    JointArray q, qd, tau, winding, cq, ckp, ckd;
-    for (int j = 0; j < kRobotMotors; ++j) {
-      const auto i = static_cast<std::size_t>(j);
-      const MotorReading& motor = record.robot.motor[j];
-      q[i] = motor.q;
-      qd[i] = motor.dq;
-      tau[i] = motor.tau_est;
-      winding[i] = motor.temperature_C[1];
-      cq[i] = record.command.motor[j].q;
-      ckp[i] = record.command.motor[j].kp;
-      ckd[i] = record.command.motor[j].kd;
-    }
-    c.Append("tick_q", q, true);
-    c.Append("tick_qd", qd, true);
-    c.Append("tick_tau", tau, true);
-    c.Append("tick_winding_C", winding, true);
-    c.Append("tick_quat_wxyz", record.robot.imu.quat_wxyz, true);
-    c.Append("tick_gyro", record.robot.imu.gyro, true);
-    c.Append("tick_accel", record.robot.imu.accel, true);
-    c.Append("tick_command_q", cq, true);
-    c.Append("tick_command_kp", ckp, true);
-    c.Append("tick_command_kd", ckd, true);
-    if (c.last_s - c.first_s >= chunk_seconds_) {
-      full = std::move(columns_);
-      columns_ = std::make_unique<Columns>();
-    }
-  }
-  if (full) WriteChunk(*full);
-}
-
-void DeployLog::Add(const DeployMoment& m) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   Columns& c = *columns_;
-  c.Append("time", 1e-9 * static_cast<double>(m.time_ns));
-  c.Append("sequence", static_cast<double>(m.sequence));
-  c.Append("session", m.session);
-  c.Append("qpos", m.qpos, false);
-  c.Append("qvel", m.qvel, false);
-  c.Append("tau", m.input.tau, false);
-  c.Append("gravity_B", m.input.g_B, false);
-  const double command[5] = {m.input.command.lin_vel.x(),
-                             m.input.command.lin_vel.y(),
-                             m.input.command.yaw_rate,
-                             m.input.command.height,
-                             m.input.command.walk};
-  c.Append("command", command, false);
-  c.Append("contact_mode", static_cast<double>(m.mode));
-  c.Append("foot_force", m.foot_force, false);
-  c.Append("observation", m.observation, true);
-  c.Append("action", m.action, false);
-  c.Append("target", m.target, false);
-  c.Append("sigma", m.sigma);
-  c.Append("rho", m.rho);
-  c.Append("K_s_diag", m.K_s_diag, false);
-  c.Append("observe_s", m.observe_s);
+  const double now = 1e-9 * static_cast<double>(record.time_ns);
+  if (!c.any) c.first_s = now;
+  c.any = true;
+  c.last_s = now;
+  c.Append("tick_time", now);
+  c.Append("tick_gap", record.gap);
+  c.Append("tick_work", record.work);
+  c.Append("tick_state", static_cast<double>(record.state));
+  c.Append("tick_latched", static_cast<double>(record.latched));
+  c.Append("tick_sent", record.sent ? 1 : 0);
+  c.Append("tick_fresh", record.fresh ? 1 : 0);
+  c.Append("tick_robot_tick", record.robot.tick);
+  JointArray q, qd, tau, winding, cq, ckp, ckd;
+  for (int j = 0; j < kRobotMotors; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    const MotorReading& motor = record.robot.motor[j];
+    q[i] = motor.q;
+    qd[i] = motor.dq;
+    tau[i] = motor.tau_est;
+    winding[i] = motor.temperature_C[1];
+    cq[i] = record.command.motor[j].q;
+    ckp[i] = record.command.motor[j].kp;
+    ckd[i] = record.command.motor[j].kd;
+  }
+  c.Append("tick_q", q, true);
+  c.Append("tick_qd", qd, true);
+  c.Append("tick_tau", tau, true);
+  c.Append("tick_winding_C", winding, true);
+  c.Append("tick_quat_wxyz", record.robot.imu.quat_wxyz, true);
+  c.Append("tick_gyro", record.robot.imu.gyro, true);
+  c.Append("tick_accel", record.robot.imu.accel, true);
+  c.Append("tick_command_q", cq, true);
+  c.Append("tick_command_kp", ckp, true);
+  c.Append("tick_command_kd", ckd, true);
+  if (c.last_s - c.first_s < chunk_seconds_) return;
+  AppendRows(now - kPatience);
+  WriteChunk();
 }
 
-void DeployLog::WriteChunk(const Columns& columns) {
+void DeployLog::Add(const PolicyStep& step) { rows_.push_back({step, {}, false}); }
+
+void DeployLog::Add(const DeployMoment& moment) {
+  for (Row& row : rows_) {
+    if (row.step.sequence != moment.sequence) continue;
+    row.moment = moment;
+    row.seen = true;
+    return;
+  }
+}
+
+// Control steps in their order, up to the first that is still waited for.
+void DeployLog::AppendRows(double before_s) {
+  // the observer goes in order: what it passed over it will not see
+  std::size_t passed = 0;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].seen) passed = i + 1;
+  }
+  for (; !rows_.empty(); rows_.pop_front()) {
+    const bool waits = passed == 0 && 1e-9 * double(rows_.front().step.time_ns) >= before_s;
+    if (waits) return;
+    AppendRow(rows_.front());
+    if (passed > 0) --passed;
+  }
+}
+
+void DeployLog::AppendRow(const Row& row) {
+  const PolicyStep& s = row.step;
+  Columns& c = *columns_;
+  c.Append("time", 1e-9 * static_cast<double>(s.time_ns));
+  c.Append("sequence", static_cast<double>(s.sequence));
+  c.Append("session", s.session);
+  c.Append("qpos", s.qpos, false);
+  c.Append("qvel", s.qvel, false);
+  c.Append("tau", s.input.tau, false);
+  c.Append("gravity_B", s.input.g_B, false);
+  const double command[5] = {s.input.command.lin_vel.x(),
+                             s.input.command.lin_vel.y(),
+                             s.input.command.yaw_rate,
+                             s.input.command.height,
+                             s.input.command.walk};
+  c.Append("command", command, false);
+  c.Append("observation", s.observation, true);
+  c.Append("action", s.action, false);
+  c.Append("target", s.target, false);
+
+  const DeployMoment& m = row.moment;
+  c.Append("contact_mode", row.seen ? static_cast<double>(m.mode) : kNan);
+  c.Append("foot_force", row.seen ? m.foot_force : std::array<double, 2>{kNan, kNan}, false);
+  c.Append("sigma", row.seen ? m.sigma : kNan);
+  c.Append("rho", row.seen ? m.rho : kNan);
+  c.Append("K_s_diag",
+           row.seen ? m.K_s_diag : Eigen::VectorXd::Constant(s.action.size(), kNan).eval(),
+           false);
+  c.Append("observe_s", row.seen ? m.observe_s : kNan);
+}
+
+void DeployLog::WriteChunk() {
+  const std::unique_ptr<Columns> columns = std::move(columns_);
+  columns_ = std::make_unique<Columns>();
   std::vector<NpzEntry> entries;
-  for (const auto& [name, column] : columns.columns) {
+  for (const auto& [name, column] : columns->columns) {
     const auto size = static_cast<std::int64_t>(column.values.size());
     const NpyShape shape =
         column.width == 0 ? NpyShape{size} : NpyShape{size / column.width, column.width};
@@ -138,13 +168,8 @@ void DeployLog::WriteChunk(const Columns& columns) {
 }
 
 void DeployLog::Finish() {
-  std::unique_ptr<Columns> rest;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    rest = std::move(columns_);
-    columns_ = std::make_unique<Columns>();
-  }
-  if (!rest->columns.empty()) WriteChunk(*rest);
+  AppendRows(HUGE_VAL);
+  if (!columns_->columns.empty()) WriteChunk();
 }
 
 }  // namespace silc

@@ -1,43 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
+#include <deque>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "silc/deploy/node.h"
 #include "silc/deploy_tools/workers.h"
 
 namespace silc {
 
-/// A log of a run on a robot: a folder of chunk_000000.npz, chunk_000001.npz, … Each holds about a
-/// second, has checksums, and is written whole or not at all and flushed to the disk: after a power
-/// cut everything but the last second is there. docs/deploy.md lists the arrays. `silc observe
-/// --states FOLDER` reads it.
+/// A log of a run on a robot: a folder of chunk_000000.npz, chunk_000001.npz, … Each holds a little
+/// less than a second, has checksums, and is written whole or not at all and flushed to the disk:
+/// after a power cut everything but the last second is there. docs/deploy.md lists the arrays.
+/// `silc observe --states FOLDER` reads it. One thread's.
 class DeployLog {
  public:
   /// Makes the folder. Throws ConfigError when it is there already and not empty, RunError when it
   /// cannot be made.
-  DeployLog(std::string folder, double chunk_seconds = 1);
+  explicit DeployLog(std::string folder, double chunk_seconds = 0.8);
   ~DeployLog();
   DeployLog(const DeployLog&) = delete;
   DeployLog& operator=(const DeployLog&) = delete;
 
-  void Add(const TickRecord& record);    ///< the logger thread's
-  void Add(const DeployMoment& moment);  ///< the observer thread's
+  void Add(const TickRecord& record);
+  /// A control step. Its row waits for what was observed of it, but not for long: kPatience.
+  void Add(const PolicyStep& step);
+  /// What was observed of a control step that was added before. One that comes too late is left
+  /// out: its row then says NaN.
+  void Add(const DeployMoment& moment);
   /// Writes what is left. Throws RunError when a chunk could not be written.
   void Finish();
   const std::string& folder() const { return folder_; }
 
+  static constexpr double kPatience = 0.15;  // [s] with a chunk's length below a second
+
  private:
   struct Columns;
-  void WriteChunk(const Columns& columns);
+  // A control step, and what was observed of it if it was seen.
+  struct Row {
+    PolicyStep step;
+    DeployMoment moment;
+    bool seen = false;
+  };
+  void AppendRow(const Row& row);
+  void AppendRows(double before_s);
+  void WriteChunk();
 
   std::string folder_;
   double chunk_seconds_;
   int chunks_ = 0;
-  std::mutex mutex_;
   std::unique_ptr<Columns> columns_;
+  std::deque<Row> rows_;  // control steps that are not in the columns yet, in order
 };
 
 }  // namespace silc

@@ -89,6 +89,32 @@ std::string TestFolder(const char* name) {
   return folder.string();
 }
 
+// An array of all chunks of a log, one after the other.
+std::vector<double> FromLog(const std::string& log, const std::string& name, int width = 0) {
+  std::vector<double> values;
+  for (int chunk = 0;; ++chunk) {
+    char file[32];
+    std::snprintf(file, sizeof file, "chunk_%06d.npz", chunk);
+    const fs::path path = fs::path(log) / file;
+    if (!fs::exists(path)) return values;
+    const NpzFile npz = ReadNpz(path.string());
+    if (!npz.Has(name)) continue;  // without the policy
+    const std::vector<std::int64_t> shape = width > 0 ? std::vector<std::int64_t>{kAnySize, width}
+                                                      : std::vector<std::int64_t>{kAnySize};
+    const std::vector<double> some = npz[name].AsDoubles(shape, NpyArray::Finite::kNotRequired);
+    values.insert(values.end(), some.begin(), some.end());
+  }
+}
+
+ObservationRun ObserveLog(const G1WithPolicy& g1, const std::string& log) {
+  LoopOptions loop_options;
+  loop_options.servo = g1.servo;
+  ObservationOptions observation;
+  observation.budget = ReadBudget("compliance");
+  observation.random_directions = 0;
+  return ObserveStates(ClosedLoop(g1.robot, g1.policy, loop_options), log, observation);
+}
+
 TEST(DeployRun, StandsUpWalksIsPushedAndItsStiffnessIsThatOfTheLog) {
   const G1WithPolicy g1;
   DeployOptions options;
@@ -113,31 +139,13 @@ TEST(DeployRun, StandsUpWalksIsPushedAndItsStiffnessIsThatOfTheLog) {
   EXPECT_EQ(states, expected);
 
   // every tick and every answer is in the log
-  std::vector<double> sigma;
-  double ticks = 0;
-  for (int chunk = 0;; ++chunk) {
-    char name[32];
-    std::snprintf(name, sizeof name, "chunk_%06d.npz", chunk);
-    const fs::path path = fs::path(options.log) / name;
-    if (!fs::exists(path)) break;
-    const NpzFile file = ReadNpz(path.string());
-    ticks += static_cast<double>(file["tick_time"].size());
-    if (!file.Has("sigma")) continue;
-    const std::vector<double> some =
-        file["sigma"].AsDoubles({kAnySize}, NpyArray::Finite::kNotRequired);
-    sigma.insert(sigma.end(), some.begin(), some.end());
-  }
-  EXPECT_EQ(ticks, static_cast<double>(run.summary.deadlines.ticks));
+  EXPECT_EQ(FromLog(options.log, "tick_time").size(), run.summary.deadlines.ticks);
+  const std::vector<double> sigma = FromLog(options.log, "sigma");
   ASSERT_GT(sigma.size(), 200U);
+  EXPECT_EQ(sigma.size(), run.summary.moments);
 
   // the same moments, judged again from the log
-  LoopOptions loop_options;
-  loop_options.servo = g1.servo;
-  ObservationOptions observation;
-  observation.budget = ReadBudget("compliance");
-  observation.random_directions = 0;
-  const ObservationRun again =
-      ObserveStates(ClosedLoop(g1.robot, g1.policy, loop_options), options.log, observation);
+  const ObservationRun again = ObserveLog(g1, options.log);
   ASSERT_EQ(again.moments.size(), sigma.size());
   int judged = 0;
   for (std::size_t i = 0; i < sigma.size(); ++i) {
@@ -147,6 +155,127 @@ TEST(DeployRun, StandsUpWalksIsPushedAndItsStiffnessIsThatOfTheLog) {
     EXPECT_NEAR(reading.sigma, sigma[i], 1e-6 * std::max(1.0, sigma[i])) << "moment " << i;
   }
   EXPECT_GT(judged, static_cast<int>(sigma.size()) / 2);
+}
+
+// What the policy was shown and what it said is in the log whether or not anybody observes, and is
+// the same; `silc observe` makes the same of both logs, contacts included.
+TEST(DeployRun, LogsThePolicyWithoutAnObserver) {
+  const G1WithPolicy g1;
+  const std::string script =
+      "0.1 press B; 0.3 press start; 2.6 press A; 2.9 release; 3.2 stick ly 0.7";
+  DeployOptions options;
+  options.preflight_seconds = 0;
+  options.seconds = 5;
+  options.log = TestFolder("silc_deploy_log_observed");
+  const std::string observed = options.log;
+  RunOnBus(g1, script, options);
+  options.log = TestFolder("silc_deploy_log_alone");
+  options.observe = false;
+  const DeployedRun alone = RunOnBus(g1, script, options);
+  EXPECT_EQ(alone.summary.moments, 0U);
+
+  const auto steps = FromLog(observed, "sequence").size();
+  ASSERT_GT(steps, 100U);
+  const std::pair<const char*, int> both[] = {
+      {"time", 0},
+      {"sequence", 0},
+      {"session", 0},
+      {"qpos", g1.robot.model()->nq},
+      {"qvel", g1.robot.model()->nv},
+      {"tau", 29},
+      {"gravity_B", 3},
+      {"command", 5},
+      {"observation", static_cast<int>(ObservationWidth(g1.policy.layout()))},
+      {"action", 29},
+      {"target", 29}};
+  for (const auto& [name, width] : both) {
+    const std::vector<double> values = FromLog(options.log, name, width);
+    EXPECT_EQ(values.size(), steps * static_cast<std::size_t>(std::max(width, 1))) << name;
+    EXPECT_EQ(values, FromLog(observed, name, width)) << name;
+    EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](double x) { return x == x; })) << name;
+  }
+  for (const auto& [name, width] : {std::pair("contact_mode", 0),
+                                    {"sigma", 0},
+                                    {"rho", 0},
+                                    {"observe_s", 0},
+                                    {"foot_force", 2},
+                                    {"K_s_diag", 29}}) {
+    const std::vector<double> values = FromLog(options.log, name, width);
+    EXPECT_EQ(values.size(), steps * static_cast<std::size_t>(std::max(width, 1))) << name;
+    EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](double x) { return x != x; })) << name;
+  }
+
+  // what a policy is told to do follows from what it said: q* = default + α a
+  const std::vector<double> action = FromLog(options.log, "action", 29),
+                            target = FromLog(options.log, "target", 29);
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    const auto j = static_cast<Eigen::Index>(i % 29);
+    ASSERT_NEAR(
+        target[i], g1.policy.default_pose()[j] + g1.policy.action_scale()[j] * action[i], 1e-12);
+  }
+  const ObservationRun a = ObserveLog(g1, observed), b = ObserveLog(g1, options.log);
+  ASSERT_EQ(a.moments.size(), steps);
+  ASSERT_EQ(b.moments.size(), steps);
+  int single_support = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    ASSERT_EQ(a.moments[i].mode, b.moments[i].mode) << i;
+    single_support += a.moments[i].mode != ContactMode::kDoubleSupport ? 1 : 0;
+    const double x = a.moments[i].reading.quasi_static.sigma,
+                 y = b.moments[i].reading.quasi_static.sigma;
+    EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << i;
+  }
+  EXPECT_GT(single_support, 10) << "it walked";
+}
+
+// States of a robot that stands and moves its joints a little.
+PolicyRequest RequestAt(const G1WithPolicy& g1, int k, std::uint32_t session = 1) {
+  PolicyRequest request;
+  request.sequence = static_cast<std::uint64_t>(k) + 1;
+  request.session = session;
+  request.time_ns = 20'000'000LL * k;
+  request.state.imu.quat_wxyz[0] = 1;
+  for (int j = 0; j < kRobotMotors; ++j) {
+    request.state.motor[j].q =
+        static_cast<float>(g1.policy.default_pose()[j] + 0.05 * std::sin(0.3 * k + j));
+    request.state.motor[j].dq = static_cast<float>(0.75 * std::cos(0.3 * k + j));
+  }
+  return request;
+}
+
+TEST(StiffnessWorker, FollowsForWantOfTimeAndThenSeesTheSame) {
+  const G1WithPolicy g1;
+  const UserBudget budget = ReadBudget("compliance");
+  StiffnessWorker all(g1.robot, g1.policy, g1.servo, budget, 0.75),
+      some(g1.robot, g1.policy, g1.servo, budget, 0.75);
+  int compared = 0;
+  for (int k = 0; k < 40; ++k) {
+    const PolicyRequest request = RequestAt(g1, k);
+    const DeployMoment whole = all.Observe(request);
+    const DeployMoment& m = some.Observe(request, false, k % 4 != 0);
+    EXPECT_EQ(m.observed, k % 4 == 0);
+    EXPECT_EQ(m.mode, whole.mode);
+    if (!m.observed) {
+      EXPECT_TRUE(std::isnan(m.sigma) && std::isnan(m.rho) && std::isnan(m.K_s_diag[3]));
+      EXPECT_FALSE(m.judged);
+      continue;
+    }
+    EXPECT_EQ(m.judged, whole.judged);
+    if (m.judged) {
+      EXPECT_EQ(m.sigma, whole.sigma);
+    }
+    compared += m.judged ? 1 : 0;
+  }
+  EXPECT_GT(compared, 2);
+}
+
+// A twin that missed a step has another history than the policy: what it would say is not true.
+TEST(StiffnessWorker, SaysNothingAfterAGapUntilThePolicyIsEnteredAnew) {
+  const G1WithPolicy g1;
+  StiffnessWorker worker(g1.robot, g1.policy, g1.servo, ReadBudget("compliance"), 0.75);
+  EXPECT_TRUE(worker.Observe(RequestAt(g1, 0)).observed);
+  EXPECT_FALSE(worker.Observe(RequestAt(g1, 2), true).observed);
+  EXPECT_FALSE(worker.Observe(RequestAt(g1, 3)).observed);
+  EXPECT_TRUE(worker.Observe(RequestAt(g1, 4, 2)).observed);
 }
 
 // What the link or the robot suffers while the policy walks: damped within the ticks stated, and
@@ -316,6 +445,63 @@ TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
   }
   EXPECT_LE(kTicks - read, 501) << "more than a second is lost";
   EXPECT_LT(read, kTicks) << "the rest was to be lost";
+}
+
+// Rows are control steps in their order. What was observed stands beside the step that it is of;
+// what was passed over, or is waited for too long, is NaN.
+TEST(DeployLog, JoinsWhatWasObservedToItsStep) {
+  const std::string folder = TestFolder("silc_deploy_log_joined");
+  DeployLog log(folder, 0.1);
+  const auto step = [&](int sequence) {
+    PolicyStep s;
+    s.sequence = static_cast<std::uint64_t>(sequence);
+    s.time_ns = 20'000'000LL * sequence;
+    s.qpos.setConstant(36, sequence);
+    s.qvel.setZero(35);
+    s.input.tau.setZero(29);
+    s.observation.setZero(4);
+    s.action.setZero(29);
+    s.target.setZero(29);
+    log.Add(s);
+  };
+  const auto observe = [&](int sequence) {
+    DeployMoment m;
+    m.sequence = static_cast<std::uint64_t>(sequence);
+    m.sigma = 0.1 * sequence;
+    m.K_s_diag.setConstant(29, sequence);
+    log.Add(m);
+  };
+  std::vector<int> rows_on_disk;
+  for (int k = 0; k <= 100; ++k) {  // ticks of 10 ms
+    if (k % 2 == 0) step(k / 2);
+    if (k == 8) observe(3);   // 0 to 2 were passed over
+    if (k == 40) observe(4);  // far too late
+    if (k == 60) observe(29);
+    TickRecord record;
+    record.time_ns = 10'000'000LL * k;
+    log.Add(record);
+    rows_on_disk.push_back(static_cast<int>(FromLog(folder, "sequence").size()));
+  }
+  // no step waits longer than a chunk and the patience, 0.25 s
+  for (int k = 0; k <= 100; ++k) EXPECT_GE(rows_on_disk[static_cast<std::size_t>(k)], k / 2 - 13);
+  log.Finish();
+  const std::vector<double> sequence = FromLog(folder, "sequence"),
+                            sigma = FromLog(folder, "sigma"),
+                            diagonal = FromLog(folder, "K_s_diag", 29),
+                            qpos = FromLog(folder, "qpos", 36);
+  ASSERT_EQ(sequence.size(), 51U);
+  ASSERT_EQ(sigma.size(), 51U);
+  ASSERT_EQ(diagonal.size(), 51U * 29);
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    EXPECT_EQ(sequence[i], static_cast<double>(i));
+    EXPECT_EQ(qpos[36 * i], static_cast<double>(i));
+    const bool seen = i == 3 || i == 29;
+    EXPECT_EQ(std::isnan(sigma[i]), !seen) << i;
+    EXPECT_EQ(std::isnan(diagonal[29 * i + 5]), !seen) << i;
+    if (seen) {
+      EXPECT_EQ(sigma[i], 0.1 * static_cast<double>(i));
+    }
+  }
 }
 
 TEST(DeployLog, RefusesAFolderThatHoldsSomething) {

@@ -175,12 +175,13 @@ NodeWork SpoiledWork(Trouble trouble, PolicyWorker* worker, PhysicalRun* run) {
     if (trouble == Trouble::kSlow) answer->answered_ns = request.time_ns + 21'000'000;
     if (trouble == Trouble::kWild) answer->target[21] = 9;  // a wrist: the robot walks on
   };
-  work.observe = [=](const PolicyRequest& request, StiffnessNote* note) {
-    const bool bad = request.time_ns >= kFaultNs;
-    *note = {.sequence = request.sequence,
+  work.observe = [=](const ObserverTask& task, int, StiffnessNote* note) {
+    const bool bad = task.request.time_ns >= kFaultNs;
+    *note = {.sequence = task.request.sequence,
              .judged = true,
              .sigma = bad && trouble == Trouble::kStiff ? 1.5 : 0.5,
              .rho = bad && trouble == Trouble::kUnstable ? 1.05 : 0.5};
+    return true;
   };
   work.tell = [=](const FaultReport& report) {
     if (report.reaction == Reaction::kStop) run->stops.push_back(report);
@@ -253,7 +254,7 @@ PhysicalRun RunRow(const WalkingG1& g1, const PhysicalRow& row) {
   options.lockstep = true;
   // and a second of damping; a deaf controller's clock runs ahead, so that the robot ends the run
   options.seconds = row.trouble == Trouble::kDeaf ? 0 : kEnd - 1.2;
-  PolicyWorker worker(g1.policy, 0.75);
+  PolicyWorker worker(g1.robot, g1.policy, 0.75);
   Node node(&link, options, SpoiledWork(row.trouble, &worker, &run));
   link.set_panel(&node.panel());
   node.Run(robot_ended);

@@ -33,7 +33,7 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
     request.state.motor[j].q = static_cast<float>(policy.default_pose()[j]);
   }
   PolicyAnswer answer;
-  PolicyWorker worker(policy, height);
+  PolicyWorker worker(robot, policy, height);
   worker.Answer(request, &answer);
   if (!answer.finite) reasons.emplace_back("the policy's first answer is not a number");
   for (int j = 0; answer.finite && j < kRobotMotors; ++j) {

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 
 #include "silc/base/error.h"
+#include "silc/deploy/mailbox.h"
 #include "silc/deploy_tools/deploy_log.h"
 #include "silc/deploy_tools/preflight.h"
 #include "silc/deploy_tools/safety_config.h"
@@ -18,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kForeseenStanding = 120;  // [s] a second or so of computing
+constexpr int kMostWaiting = 5;  // [control step] further behind the observer only follows
 
 void Refuse(const std::string& what, const std::vector<std::string>& reasons) {
   if (reasons.empty()) return;
@@ -45,6 +49,78 @@ void AwaitRobot(const RobotSpec& spec, RobotLink* link, const DeployOptions& opt
       options.wait_s,
       corrupt));
 }
+
+// What the policy and the observer thread have for the log, on its way to the logger thread, which
+// alone writes: neither of the two waits for a disk, locks or allocates. A disk that is full ends
+// the log and not the control.
+class LogQueue {
+ public:
+  /// "" for no log. Throws as DeployLog does.
+  LogQueue(const std::string& folder, const SayLine& say) : say_(say) {
+    if (!folder.empty()) log_.emplace(folder);
+  }
+
+  void PutStep(const PolicyStep& step) { Put(step, &steps_); }            ///< the policy thread's
+  void PutMoment(const DeployMoment& moment) { Put(moment, &moments_); }  ///< the observer's
+
+  /// The logger thread's: a tick, and what has come in.
+  void Write(const TickRecord& record) {
+    Drain();
+    Try([&] { log_->Add(record); });
+  }
+  /// When all threads have ended. "": the log is whole.
+  std::string Finish() {
+    Drain();
+    Try([&] { log_->Finish(); });
+    return error_;
+  }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  template <typename T>
+  using Queue = Ring<T, 256>;
+
+  template <typename T>
+  void Put(const T& value, std::unique_ptr<Queue<T>>* queue) {
+    if (!log_) return;
+    if (T* place = (*queue)->Draft()) {
+      *place = value;
+      (*queue)->Push();
+    } else {
+      ++dropped_;
+    }
+  }
+  void Drain() {
+    const auto take_steps = [&] {
+      for (; const PolicyStep* step = steps_->Front(); steps_->Pop()) {
+        Try([&] { log_->Add(*step); });
+      }
+    };
+    // a step comes before what was observed of it
+    for (; const DeployMoment* moment = moments_->Front(); moments_->Pop()) {
+      take_steps();
+      Try([&] { log_->Add(*moment); });
+    }
+    take_steps();
+  }
+  template <typename Action>
+  void Try(const Action& action) {
+    if (!log_ || !error_.empty()) return;
+    try {
+      action();
+    } catch (const std::exception& error) {
+      error_ = error.what();
+      say_("the log has ended: " + error_);
+    }
+  }
+
+  const SayLine& say_;
+  std::optional<DeployLog> log_;
+  std::string error_;
+  std::atomic<std::uint64_t> dropped_{0};
+  std::unique_ptr<Queue<PolicyStep>> steps_ = std::make_unique<Queue<PolicyStep>>();
+  std::unique_ptr<Queue<DeployMoment>> moments_ = std::make_unique<Queue<DeployMoment>>();
+};
 
 }  // namespace
 
@@ -90,41 +166,31 @@ DeploySummary RunDeploy(const RobotModel& robot,
   AwaitRobot(robot.spec(), link, options);
 
   DeploySummary summary;
-  std::optional<DeployLog> log;
-  if (!options.log.empty()) log.emplace(options.log);
-  // a disk that is full must not end the control of a robot
-  std::atomic<bool> log_failed{false};
-  const auto keep = [&](const auto& what) {
-    if (!log || log_failed) return;
-    try {
-      log->Add(what);
-    } catch (const std::exception& error) {
-      summary.log_error = error.what();
-      log_failed = true;
-      say("the log has ended: " + summary.log_error);
-    }
-  };
-
-  PolicyWorker worker(policy, options.height);
+  LogQueue log(options.log, say);
+  PolicyWorker worker(robot, policy, options.height);
   StiffnessWorker observer(robot, policy, servo, options.budget, options.height);
   std::int64_t begin_ns = 0;
   NodeWork work;
   work.policy = [&](const PolicyRequest& request, PolicyAnswer* answer) {
     worker.Answer(request, answer);
+    log.PutStep(worker.step());
   };
   if (options.observe) {
-    work.observe = [&](const PolicyRequest& request, StiffnessNote* note) {
-      const DeployMoment& moment = observer.Observe(request);
+    work.observe = [&](const ObserverTask& task, int waiting, StiffnessNote* note) {
+      const DeployMoment& moment =
+          observer.Observe(task.request, task.after_gap, waiting > kMostWaiting);
+      log.PutMoment(moment);
+      if (!moment.observed) return false;
       *note = NoteOf(moment);
       ++summary.moments;
       if (moment.judged) summary.worst_sigma = std::max(summary.worst_sigma, moment.sigma);
       summary.slowest_observation = std::max(summary.slowest_observation, moment.observe_s);
-      keep(moment);
+      return true;
     };
   }
   work.log = [&](const TickRecord& record) {
     if (begin_ns == 0) begin_ns = record.time_ns;
-    keep(record);
+    log.Write(record);
   };
   const auto seconds = [&](std::int64_t time_ns) {
     return begin_ns == 0 ? 0 : 1e-9 * static_cast<double>(time_ns - begin_ns);
@@ -148,17 +214,11 @@ DeploySummary RunDeploy(const RobotModel& robot,
   Node node(link, node_options, std::move(work));
   on_start(&node.panel());
   node.Run(stop);
-  if (log && !log_failed) {
-    try {
-      log->Finish();
-    } catch (const RunError& error) {
-      summary.log_error = error.what();
-    }
-  }
+  summary.log_error = log.Finish();
   summary.deadlines = node.deadlines();
   summary.limits = node.commander().limit_counts();
   summary.latched = node.commander().latched_fault();
-  summary.dropped_records = node.dropped_records();
+  summary.dropped_records = node.dropped_records() + log.dropped();
   summary.priority = node.priority();
   return summary;
 }

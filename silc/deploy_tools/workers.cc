@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy_tools/workers.h"
 
-#include <Eigen/Cholesky>
 #include <Eigen/Geometry>
 #include <chrono>
 #include <cmath>
@@ -34,17 +33,51 @@ void FillPolicyInput(const PolicyRequest& request, double height, ObservationInp
   input->command.walk = moves ? 1 : 0;
 }
 
-PolicyWorker::PolicyWorker(const Policy& policy, double height)
-    : policy_(policy), height_(height), target_(policy.default_pose()) {}
+namespace {
+
+// The robot's posture; where it stands in the world does not matter.
+void FillPosture(const RobotModel& robot,
+                 const PolicyRequest& request,
+                 const ObservationInput& input,
+                 Eigen::VectorXd* qpos,
+                 Eigen::VectorXd* qvel) {
+  const int base = robot.base_qpos_address(), base_dof = robot.base_dof_address();
+  qpos->setZero(robot.model()->nq);
+  qvel->setZero(robot.model()->nv);
+  (*qpos)[base + 2] = robot.spec().StandingPose().base_height;
+  for (int k = 0; k < 4; ++k) (*qpos)[base + 3 + k] = request.state.imu.quat_wxyz[k];
+  for (int k = 0; k < 3; ++k) (*qvel)[base_dof + 3 + k] = request.state.imu.gyro[k];
+  for (int j = 0; j < robot.num_joints(); ++j) {
+    (*qpos)[robot.qpos_address()[static_cast<std::size_t>(j)]] = input.q[j];
+    (*qvel)[robot.dof_address()[static_cast<std::size_t>(j)]] = input.qd[j];
+  }
+}
+
+}  // namespace
+
+PolicyWorker::PolicyWorker(const RobotModel& robot, const Policy& policy, double height)
+    : robot_(robot), policy_(policy), height_(height), target_(policy.default_pose()) {}
 
 void PolicyWorker::Answer(const PolicyRequest& request, PolicyAnswer* answer) {
-  if (request.session != session_) policy_.Reset();
-  session_ = request.session;
-  FillPolicyInput(request, height_, &input_);
-  answer->finite = policy_.Act(input_, &target_) == PolicyStatus::kOk;
+  if (request.session != step_.session) policy_.Reset();
+  step_.time_ns = request.time_ns;
+  step_.sequence = request.sequence;
+  step_.session = request.session;
+  FillPolicyInput(request, height_, &step_.input);
+  answer->finite = policy_.Act(step_.input, &target_) == PolicyStatus::kOk;
   answer->width = static_cast<int>(target_.size());
   for (int j = 0; j < std::min(answer->width, kRobotMotors); ++j) {
     answer->target[static_cast<std::size_t>(j)] = target_[j];
+  }
+  // for the log
+  FillPosture(robot_, request, step_.input, &step_.qpos, &step_.qvel);
+  step_.observation = policy_.observation();
+  step_.action = policy_.raw_action();
+  step_.target = target_;
+  if (!answer->finite) {
+    step_.observation.setConstant(static_cast<float>(kNan));
+    step_.action.setConstant(kNan);
+    step_.target.setConstant(kNan);
   }
 }
 
@@ -79,85 +112,43 @@ StiffnessWorker::StiffnessWorker(const RobotModel& robot,
       height_(height),
       data_(robot.MakeData()),
       observer_(OnlineOptions(servo, budget)),
-      tracker_(MakeContactTracker(robot)),
-      gravity_(6 + robot.num_joints()) {
-  moment_.action = Eigen::VectorXd::Zero(robot.num_joints());
-  moment_.target = policy.default_pose();
-  moment_.observation = Eigen::VectorXf::Zero(ObservationWidth(policy.layout()));
-  const JointRoles& roles = robot.spec().roles;
-  for (std::size_t side = 0; side < 2; ++side) {
-    leg_[side] = {roles.hip_pitch[side],
-                  roles.hip_roll[side],
-                  roles.hip_yaw[side],
-                  roles.knee[side],
-                  roles.ankle_pitch[side],
-                  roles.ankle_roll[side]};
-  }
+      contacts_(robot),
+      target_(policy.default_pose()) {
+  moment_.K_s_diag = Eigen::VectorXd::Constant(robot.num_joints(), kNan);
 }
 
-// At rest the torques of a leg carry its weight and what the floor does to its foot:
-// τ = g_leg − J_legᵀ F. J_leg is square; the small λ keeps a stretched knee from exploding.
-std::array<double, 2> StiffnessWorker::FootForces() {
-  constexpr double kLambda = 1e-3;  // [m]
-  ComputeGravityVector(robot_, data_.get(), gravity_);
-  std::array<double, 2> normal{};
-  for (std::size_t side = 0; side < 2; ++side) {
-    Eigen::Matrix<double, 6, 6> J;
-    Eigen::Matrix<double, 6, 1> carried;
-    for (int k = 0; k < 6; ++k) {
-      const int joint = leg_[side][static_cast<std::size_t>(k)];
-      if (joint < 0) return {kNan, kNan};  // the mode then stays as it is
-      J.col(k) = body_.foot[side].col(6 + joint);
-      carried[k] = gravity_[6 + joint] - moment_.input.tau[joint];
-    }
-    const Eigen::Matrix<double, 6, 6> JJt =
-        J * J.transpose() + kLambda * kLambda * Eigen::Matrix<double, 6, 6>::Identity();
-    normal[side] = JJt.ldlt().solve(J * carried)[2];
-  }
-  return normal;
-}
-
-const DeployMoment& StiffnessWorker::Observe(const PolicyRequest& request) {
+const DeployMoment& StiffnessWorker::Observe(const PolicyRequest& request,
+                                             bool after_gap,
+                                             bool only_follow) {
   const auto begin = std::chrono::steady_clock::now();
   if (request.session != session_) {
     policy_.Reset();
-    tracker_ = MakeContactTracker(robot_);
+    contacts_.Reset();
+    whole_ = true;
+  } else if (after_gap) {
+    whole_ = false;
   }
   session_ = request.session;
-  DeployMoment& m = moment_;
-  m.time_ns = request.time_ns;
-  m.sequence = request.sequence;
-  m.session = request.session;
-  FillPolicyInput(request, height_, &m.input);
-
-  // the robot's posture; where it stands in the world does not matter
-  const mjModel* model = robot_.model();
+  FillPolicyInput(request, height_, &input_);
+  FillPosture(robot_, request, input_, &qpos_, &qvel_);
   mjData* data = data_.get();
-  const int base = robot_.base_qpos_address(), base_dof = robot_.base_dof_address();
-  mju_zero(data->qvel, model->nv);
-  data->qpos[base] = data->qpos[base + 1] = 0;
-  data->qpos[base + 2] = robot_.spec().StandingPose().base_height;
-  for (int k = 0; k < 4; ++k) data->qpos[base + 3 + k] = request.state.imu.quat_wxyz[k];
-  for (int k = 0; k < 3; ++k) data->qvel[base_dof + 3 + k] = request.state.imu.gyro[k];
-  for (int j = 0; j < robot_.num_joints(); ++j) {
-    data->qpos[robot_.qpos_address()[static_cast<std::size_t>(j)]] = m.input.q[j];
-    data->qvel[robot_.dof_address()[static_cast<std::size_t>(j)]] = m.input.qd[j];
-  }
-  m.qpos = Eigen::Map<const Eigen::VectorXd>(data->qpos, model->nq);
-  m.qvel = Eigen::Map<const Eigen::VectorXd>(data->qvel, model->nv);
-  mj_kinematics(model, data);
-  mj_comPos(model, data);
+  mju_copy(data->qpos, qpos_.data(), robot_.model()->nq);
+  mju_copy(data->qvel, qvel_.data(), robot_.model()->nv);
+  mj_kinematics(robot_.model(), data);
+  mj_comPos(robot_.model(), data);
   ComputeBodyJacobians(robot_, data, &body_);
-  m.foot_force = FootForces();
-  tracker_.Update(m.foot_force[0], m.foot_force[1], policy_.layout().control_dt);
-  m.mode = tracker_.mode();
 
+  DeployMoment& m = moment_;
+  m.sequence = request.sequence;
+  m.mode = contacts_.Update(data, body_, input_.tau, policy_.layout().control_dt);
+  m.foot_force = contacts_.force();
+  m.observed = whole_ && !only_follow;
   m.judged = false;
-  m.sigma = m.rho = kNan;
-  m.K_s_diag = Eigen::VectorXd::Constant(robot_.num_joints(), kNan);
-  if (policy_.Act(m.input, &m.target) == PolicyStatus::kOk) {
-    m.observation = policy_.observation();
-    m.action = policy_.raw_action();
+  m.sigma = m.rho = m.observe_s = kNan;
+  m.K_s_diag.setConstant(kNan);
+  const bool acted = policy_.Act(input_, &target_) == PolicyStatus::kOk;
+  if (!m.observed) return m;
+  if (acted) {
     // frame by frame, as `silc observe` does: sums of frames round differently in float, by 4e-6 of
     // σ
     policy_.Jacobians(&jacobians_);

@@ -7,6 +7,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/deploy/commander.h"
 #include "silc/observe/closed_loop.h"
+#include "silc/observe/leg_contacts.h"
 #include "silc/policy/policy.h"
 #include "silc/robot/robot_model.h"
 #include "silc/stiffness/observer.h"
@@ -16,31 +17,39 @@ namespace silc {
 /// A state of the robot, and what is asked, as policies see them. `height` is the commanded one.
 void FillPolicyInput(const PolicyRequest& request, double height, ObservationInput* input);
 
-/// The policy thread's work.
-class PolicyWorker {
- public:
-  PolicyWorker(const Policy& policy, double height);
-  void Answer(const PolicyRequest& request, PolicyAnswer* answer);
-
- private:
-  Policy policy_;
-  double height_;  // [m]
-  std::uint32_t session_ = 0;
-  ObservationInput input_;
-  Eigen::VectorXd target_;
-};
-
-/// What the observer thread saw at one control step.
-struct DeployMoment {
+/// What the policy was shown at one control step, and what it said.
+struct PolicyStep {
   std::int64_t time_ns = 0;
   std::uint64_t sequence = 0;
   std::uint32_t session = 0;
   ObservationInput input;
-  Eigen::VectorXd qpos, qvel;  // MuJoCo's order; the base where the pose puts it, at rest
+  Eigen::VectorXd qpos, qvel;      // MuJoCo's order; the base where the pose puts it, at rest
+  Eigen::VectorXf observation;     // the network's input; NaN, as the two below, unless finite
+  Eigen::VectorXd action, target;  // [1], [rad] robot's order
+};
+
+/// The policy thread's work.
+class PolicyWorker {
+ public:
+  PolicyWorker(const RobotModel& robot, const Policy& policy, double height);
+  void Answer(const PolicyRequest& request, PolicyAnswer* answer);
+  /// Of the last answer.
+  const PolicyStep& step() const { return step_; }
+
+ private:
+  const RobotModel& robot_;
+  Policy policy_;
+  double height_;  // [m]
+  PolicyStep step_;
+  Eigen::VectorXd target_;
+};
+
+/// What the observer thread saw at one control step. NaN what could not be computed.
+struct DeployMoment {
+  std::uint64_t sequence = 0;
   ContactMode mode = ContactMode::kDoubleSupport;
   std::array<double, 2> foot_force{};  // [N] from the joints' torques
-  Eigen::VectorXf observation;
-  Eigen::VectorXd action, target;  // [1], [rad] robot's order
+  bool observed = false;               ///< false: all below is NaN for want of time
   bool judged = false;
   double sigma = 0, rho = 0;  // [1]
   Eigen::VectorXd K_s_diag;   // [N·m/rad]
@@ -52,8 +61,7 @@ struct DeployMoment {
 StiffnessNote NoteOf(const DeployMoment& moment);
 
 /// The observer thread's work: a twin of the policy sees what the policy sees, and (S2), (S3), (S6)
-/// are evaluated there. The robot has no sensors in its feet: contacts come from the torques of the
-/// legs, as if the robot stood still (FootForces()).
+/// are evaluated there. Contacts come from the torques of the legs (LegContacts).
 class StiffnessWorker {
  public:
   StiffnessWorker(const RobotModel& robot,
@@ -62,22 +70,27 @@ class StiffnessWorker {
                   const UserBudget& budget,
                   double height);
 
-  const DeployMoment& Observe(const PolicyRequest& request);
+  /// @param after_gap    requests before this one were lost. The twin's history, and its own
+  ///                     previous actions in it, then are others than the policy's: nothing is
+  ///                     observed until the policy is entered anew.
+  /// @param only_follow  keeps up history and contacts, for want of time
+  const DeployMoment& Observe(const PolicyRequest& request,
+                              bool after_gap = false,
+                              bool only_follow = false);
 
  private:
-  std::array<double, 2> FootForces();
-
   const RobotModel& robot_;
   Policy policy_;
   double height_;  // [m]
   std::uint32_t session_ = 0;
+  bool whole_ = true;  // the twin has seen all that the policy saw
   MjDataPtr data_;
   StiffnessObserver observer_;
-  ContactModeTracker tracker_;
+  LegContacts contacts_;
+  ObservationInput input_;
+  Eigen::VectorXd qpos_, qvel_, target_;
   PolicyJacobians jacobians_;
   BodyJacobians body_;
-  std::array<std::array<int, 6>, 2> leg_{};  // joints, −1 when the robot.yaml does not name them
-  Eigen::VectorXd gravity_;                  // [N·m]
   DeployMoment moment_;
 };
 

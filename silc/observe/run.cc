@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/npz/npz.h"
+#include "silc/observe/leg_contacts.h"
 #include "silc/robot/kinematics.h"
 
 namespace silc {
@@ -82,7 +83,7 @@ void Keep(Moment moment, const ObservationOptions& options, ObservationRun* run)
 }
 
 // States as they were recorded, one row per control period. What only a log of a robot holds is
-// empty elsewhere.
+// empty elsewhere; its mode is NaN where nobody observed.
 struct RecordedStates {
   int rows = 0;
   std::vector<double> qpos, qvel;             // rows × nq, nv
@@ -114,7 +115,7 @@ void AppendStates(const std::string& path, const RobotModel& robot, bool log, Re
   Append(&out->tau, file["tau"].AsDoubles({rows, robot.num_joints()}));
   Append(&out->gravity, file["gravity_B"].AsDoubles({rows, 3}));
   Append(&out->command, file["command"].AsDoubles({rows, 5}));
-  Append(&out->mode, file["contact_mode"].AsDoubles({rows}));
+  Append(&out->mode, file["contact_mode"].AsDoubles({rows}, NpyArray::Finite::kNotRequired));
   Append(&out->session, file["session"].AsDoubles({rows}));
 }
 
@@ -245,6 +246,8 @@ LoopStatus ReplayStates(ClosedLoop* loop,
                     length));
   }
   ContactModeTracker tracker = MakeContactTracker(loop->robot());
+  LegContacts legs(loop->robot());
+  BodyJacobians body;
   const auto row = [](const std::vector<double>& values, int index, int width) {
     return std::span<const double>(values).subspan(static_cast<std::size_t>(index) * width, width);
   };
@@ -254,10 +257,19 @@ LoopStatus ReplayStates(ClosedLoop* loop,
     ContactMode mode = tracker.mode();
     if (log) {
       const auto k = static_cast<std::size_t>(i);
-      mode = static_cast<ContactMode>(std::clamp(states.mode[k], 0.0, 3.0));
+      const ObservationInput input = InputOf(states, i, loop->robot());
       // the policy was entered anew
-      if (i > 0 && states.session[k] != states.session[k - 1]) loop->policy().Reset();
-      loop->ShowPolicy(InputOf(states, i, loop->robot()));
+      if (i > 0 && states.session[k] != states.session[k - 1]) {
+        loop->policy().Reset();
+        legs.Reset();
+      }
+      // contacts as they were seen on the robot, or as they would have been
+      ComputeBodyJacobians(loop->robot(), loop->data(), &body);
+      mode = legs.Update(loop->data(), body, input.tau, loop->period());
+      if (std::isfinite(states.mode[k])) {
+        mode = static_cast<ContactMode>(std::clamp(states.mode[k], 0.0, 3.0));
+      }
+      loop->ShowPolicy(input);
     }
     const LoopStatus status = loop->Decide();
     if (status != LoopStatus::kRunning) return status;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The fault table of docs/deploy.md as things that are done to a Rig.
+
+#include <functional>
+#include <iosfwd>
+#include <vector>
+
+#include "silc/deploy/test_robot_frames.h"
+
+namespace silc::test {
+
+struct FaultRow {
+  DriveFault fault;
+  DriveState from;                   // the least state in which it is watched
+  std::function<void(Rig*)> inject;  // from now on; rows may be put in on top of each other
+  int extra_ticks;                   // beyond the rule's, until the value is over its limit
+  bool once = false;                 // it happens in one tick, and does not last
+};
+
+void PrintTo(const FaultRow& row, std::ostream* out);
+
+/// Every fault, once, in the order of DriveFault.
+std::vector<FaultRow> FaultRows();
+
+/// Ends whatever was put in.
+void Mend(Rig* rig);
+
+}  // namespace silc::test
