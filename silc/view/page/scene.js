@@ -43,6 +43,9 @@ function shapeGeometry(shape, meshes) {
   }
 }
 
+// Words after the # of the address: 'measure' (presented.js), 'shadows', without a GPU, too.
+export function addressSays(word) { return location.hash.slice(1).split(',').includes(word); }
+
 export function cssColor(name) {
   return new THREE.Color(getComputedStyle(document.documentElement).getPropertyValue(name).trim());
 }
@@ -78,7 +81,7 @@ export class RobotScene {
     this.scene = new THREE.Scene();
     this.software = drawsInSoftware();
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !this.software });
-    this.renderer.shadowMap.enabled = !this.software || location.hash.includes('shadows');
+    this.renderer.shadowMap.enabled = !this.software || addressSays('shadows');
     this.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
     this.camera = new THREE.PerspectiveCamera(40, 1, 0.05, 60);
     this.camera.up.set(0, 0, 1);
@@ -132,9 +135,11 @@ export class RobotScene {
     }
   }
 
+  // whether a frame is of these robots
+  fits(frame) { return frame.bodies === this.description.bodies.length && frame.robots.length === this.robots.length; }
+
   show(frame) {
     frame.robots.forEach((robot, i) => {
-      if (!this.robots[i]) return;
       const { bodies } = this.robots[i];
       for (let b = 0; b < bodies.length; ++b) {
         const p = robot.poses, at = 7 * b;
@@ -182,9 +187,10 @@ export class RobotScene {
     return { x: ((v.x + 1) / 2) * this.width, y: ((1 - v.y) / 2) * this.height };
   }
 
-  // Draws, or does nothing where the last picture is too young for a machine that draws in software.
+  // Whether it is time for another picture: a machine that draws in software rests in between.
+  mayDraw(now) { return !this.software || !(now - this.last < SOFTWARE_MS); }
+
   render(now) {
-    if (this.software && now - (this.last || 0) < SOFTWARE_MS) return;
     this.last = now;
     this.renderer.render(this.scene, this.camera);
   }
