@@ -142,7 +142,9 @@ void RunView(const ViewArguments& args) {
     return;
   }
   const EndSignals signals;
-  RunViewer(options, signals.token(), TellAddress);
+  RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
+    fmt::print(stderr, "silc: {}\n", text);
+  });
   fmt::print("ended\n");
 }
 

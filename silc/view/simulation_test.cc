@@ -159,6 +159,75 @@ TEST(LiveSimulation, PoliciesAndBudgetsChangeWhileItRuns) {
   }
 }
 
+// A robot without hands under a policy whose own budget bounds hands: refused at the start and from
+// the page, in the words of every other verb, and the robot keeps the budget it has.
+TEST(LiveSimulation, ABudgetOfHandsIsRefusedWhereThereAreNone) {
+  const RobotModel berkeley = RobotModel::Load("berkeley");
+  ASSERT_FALSE(berkeley.has_hands());
+  const std::string file = ::testing::TempDir() + "silc_view_handless.onnx";
+  const StandPolicy stand = DesignStandPolicy(berkeley);
+  Metadata metadata = MetadataFor(stand.layout, "simulation_test");
+  TrainingNotes notes;
+  PutBudget(ReadBudget("soft-hand"), &notes);
+  Put(notes, &metadata);
+  WriteOnnx(file, stand.network, "obs", "actions", metadata);
+  const std::string words =
+      "the budget bounds hands, which this robot does not have; --mode compliance bounds the "
+      "centre "
+      "of mass alone";
+  SimulationOptions options;
+  options.robot = "berkeley";
+  options.policies = {file};
+  options.observe_in_step = true;
+  const auto refused = [&](const std::optional<std::string>& mode) -> std::string {
+    options.mode = mode;
+    try {
+      const LiveSimulation simulation(options);
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(refused(std::nullopt).find(words), std::string::npos);
+  EXPECT_NE(refused("soft-hand").find(words), std::string::npos);
+  EXPECT_EQ(refused("compliance"), "");
+
+  LiveSimulation simulation(options);
+  const StateFrame before = simulation.Step();
+  ASSERT_TRUE(std::isfinite(before.robots[0].reading.sigma));
+  EXPECT_TRUE(simulation.TakeNotices().empty());
+  simulation.Apply(Word(InputType::kBudget, 0, 0));  // the policy's own
+  const StateFrame after = simulation.Step();
+  const std::vector<std::string> notices = simulation.TakeNotices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find(words), std::string::npos) << notices[0];
+  EXPECT_EQ(after.robots[0].budget, 1);
+  EXPECT_TRUE(std::isfinite(after.robots[0].reading.sigma));
+  EXPECT_LT((after.robots[0].points[0].C_budget - before.robots[0].points[0].C_budget).norm(),
+            1e-9);
+  // the same policy once more is loaded under the budget it has
+  simulation.Apply(Word(InputType::kPolicy, 0, 0));
+  EXPECT_EQ(simulation.Step().robots[0].budget, 1);
+  EXPECT_TRUE(simulation.TakeNotices().empty());
+
+  // its pushes are the pelvis', in the page's order
+  EXPECT_EQ(simulation.limits().pushes, 2u);
+  simulation.Apply(Word(InputType::kPush, 0, 1));
+  EXPECT_EQ(simulation.Step().robots[0].f_W, Eigen::Vector3d(-600, 0, 0));
+}
+
+// --budget where nobody is told one is a mistake, as in every other verb.
+TEST(LiveSimulation, ABudgetThatNobodyIsToldIsRefused) {
+  SimulationOptions options = TwoRobots();
+  options.budget = "com=400";
+  try {
+    const LiveSimulation simulation(options);
+    FAIL() << "taken";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("is not told its budget"), std::string::npos);
+  }
+}
+
 // A policy that is told its budget: told anew it acts otherwise, and is judged by what it was told.
 // What is outside its ranges changes nothing, nor does it for a policy that is told nothing.
 TEST(LiveSimulation, ACommandedPolicyIsToldItsBudgetWhileItRuns) {
