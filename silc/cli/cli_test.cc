@@ -616,13 +616,13 @@ TEST_F(Cli, MotionInspectTellsAndPlotsOrSaysWhyNot) {
 // From a policy somebody else made to a page: its method is noted in the file, the experiment runs
 // once, the second report finds it in the cache.
 TEST_F(Cli, ReportWritesAPageAndRemembersResults) {
-  const std::string shelf = Path("shelf"), out = Path("report");
-  fs::create_directories(shelf);
+  const std::string folder = Path("report_policies"), out = Path("report");
+  fs::create_directories(folder);
   const Outcome noted =
-      Silc("export " + *stand_ + " " + shelf + "/stand.onnx --note silc_method=baseline");
+      Silc("export " + *stand_ + " " + folder + "/stand.onnx --note silc_method=baseline");
   ASSERT_EQ(noted.code, 0) << noted.text;
   const std::string report = "report --quick --no-pictures --experiments com-impulse --policies " +
-                             shelf + " --out " + out;
+                             folder + " --out " + out;
   const Outcome first = Silc(report), second = Silc(report);
   EXPECT_EQ(first.code, 0) << first.text;
   EXPECT_NE(first.text.find("1 results computed"), std::string::npos) << first.text;
@@ -630,7 +630,7 @@ TEST_F(Cli, ReportWritesAPageAndRemembersResults) {
   EXPECT_NE(second.text.find("0 results computed, 1 from the cache"), std::string::npos)
       << second.text;
   EXPECT_NE(ReadFile(out + "/index.html").find("stand.onnx"), std::string::npos);
-  fs::remove_all(shelf);
+  fs::remove_all(folder);
   fs::remove_all(out);
 }
 

@@ -32,7 +32,7 @@ std::string PageWriter::Write() {
 }
 
 bool PageWriter::Has(const RowKey& row) const {
-  return std::any_of(data_.shelf.begin(), data_.shelf.end(), [&](const ShelfPolicy& p) {
+  return std::any_of(data_.policies.begin(), data_.policies.end(), [&](const FolderPolicy& p) {
     return p.fault.empty() && p.row == row;
   });
 }
@@ -41,7 +41,7 @@ std::vector<const ExperimentResult*> PageWriter::Results(const std::string& expe
                                                          const RowKey& row) const {
   std::vector<const ExperimentResult*> results;
   for (std::size_t i = 0; i < data_.found.size(); ++i) {
-    if (!(data_.shelf[i].row == row) || !data_.shelf[i].fault.empty()) continue;
+    if (!(data_.policies[i].row == row) || !data_.policies[i].fault.empty()) continue;
     for (const ExperimentResult& result : data_.found[i]) {
       if (result.experiment == experiment) results.push_back(&result);
     }
@@ -67,7 +67,7 @@ Estimate PageWriter::Get(const RowKey& row, MetricHandle metric) const {
 std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
   std::vector<RowKey> rows;
   for (const std::string& method : MethodNames()) {
-    for (const ShelfPolicy& policy : data_.shelf) {
+    for (const FolderPolicy& policy : data_.policies) {
       if (policy.row.method == method && !Results(experiment, policy.row).empty() &&
           std::find(rows.begin(), rows.end(), policy.row) == rows.end())
         rows.push_back(policy.row);
@@ -90,7 +90,7 @@ std::string PageWriter::WhyMissing(const RowKey& row, const std::string& experim
     });
     return fell ? "none: it fell" : "no value";
   }
-  for (const ShelfPolicy& policy : data_.shelf) {
+  for (const FolderPolicy& policy : data_.policies) {
     const auto at = data_.failures.find(RunKey(experiment, policy.path));
     if (policy.row == row && at != data_.failures.end()) return "failed";
   }

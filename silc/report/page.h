@@ -10,8 +10,8 @@
 #include "silc/report/certificate_summary.h"
 #include "silc/report/page_plan.h"
 #include "silc/report/paper.h"
+#include "silc/report/policy_folder.h"
 #include "silc/report/recorded.h"
-#include "silc/report/shelf.h"
 
 namespace silc {
 
@@ -23,7 +23,7 @@ struct PagePicture {
 
 /// The certificate of one policy, or why there is none.
 struct PageCertificate {
-  std::size_t policy = 0;  // index on the shelf
+  std::size_t policy = 0;  // index into ReportData::policies
   std::string command;     // that gives it again
   std::string failure;     // "" where there is a summary
   CertificateSummary summary;
@@ -33,13 +33,13 @@ struct PageCertificate {
 struct ReportData {
   Paper paper;
   PagePlan plan;
-  std::vector<ShelfPolicy> shelf;
+  std::vector<FolderPolicy> policies;                // of the folder, usable or not
   std::vector<std::string> experiments;              // that were asked for, in order
-  std::vector<std::vector<ExperimentResult>> found;  // per policy of the shelf
-  std::vector<RecordedResult> recorded;              // of other training seeds; beside the shelf's
+  std::vector<std::vector<ExperimentResult>> found;  // per policy
+  std::vector<RecordedResult> recorded;              // of other training seeds; beside the folder's
   std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
   std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
-  std::vector<PageCertificate> certificates;         // in the shelf's order
+  std::vector<PageCertificate> certificates;         // in the policies' order
   std::map<std::string, PagePicture> pictures;       // by experiment
   std::string no_pictures;                           // why there are none; "" when there are
   std::string errata;                                // docs/paper_errata.md

@@ -17,21 +17,22 @@ std::string PageWriter::Policies() {
   HtmlTable table({{"file"},
                    {"method"},
                    {"mode"},
+                   {"judged by"},
                    {"judged with"},
                    {"seed", true},
                    {"iterations", true},
                    {"survive walking", true},
                    {"velocity error, over a gait", true},
                    {"arms", true}});
-  for (const ShelfPolicy& policy : data_.shelf) {
+  for (const FolderPolicy& policy : data_.policies) {
     if (!policy.fault.empty()) {
-      table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", "", ""},
+      table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", "", "", ""},
                 "missing");
       continue;
     }
     const auto show = [&](MetricHandle metric) {
       for (const ExperimentResult& result :
-           data_.found[std::size_t(&policy - data_.shelf.data())]) {
+           data_.found[std::size_t(&policy - data_.policies.data())]) {
         if (const Metric* found = result.Find(metric))
           return ShowNumber(found->value) + "&nbsp;" + metric->unit;
       }
@@ -43,6 +44,7 @@ std::string PageWriter::Policies() {
     table.Row({Code(policy.path),
                EscapeHtml(policy.row.method),
                or_dash(policy.row.mode),
+               EscapeHtml(BudgetNumbers(policy.budget.spec)),
                EscapeHtml(BudgetTerms(policy.budget.spec)),
                or_dash(policy.seed),
                or_dash(policy.iterations),
@@ -57,7 +59,7 @@ std::string PageWriter::Policies() {
       "card beside each file (<code>.md</code>) says how it was trained. Each is judged by the "
       "budget inside its file, a policy without one by <code>compliance</code>: a channel that is "
       "held does not count in K<sub>s</sub> against the budget.");
-  out += data_.shelf.empty() ? Paragraph("The folder holds no policies.") : table.Render();
+  out += data_.policies.empty() ? Paragraph("The folder holds no policies.") : table.Render();
   if (!data_.recorded.empty()) {
     out += Paragraph(fmt::format(
         "{} more policies, the same rows trained with other seeds, are not in the folder; their "
@@ -136,7 +138,7 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
   out += CurveTables(section);
   out += AllMetrics(experiment);
   std::vector<std::string> commands;
-  for (const ShelfPolicy& policy : data_.shelf) {
+  for (const FolderPolicy& policy : data_.policies) {
     const auto at = data_.commands.find(RunKey(experiment, policy.path));
     if (at != data_.commands.end()) commands.push_back(at->second);
   }
@@ -152,7 +154,7 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
         EvalCommand(experiment, result.policy, result.mode, result.trials / seeds, result.seeds));
   }
   out +=
-      commands.empty() ? Paragraph("No policy on the shelf has a row here yet.") : Rerun(commands);
+      commands.empty() ? Paragraph("No policy of the folder has a row here yet.") : Rerun(commands);
   return Section(section.id, section.menu, section.title, out);
 }
 
@@ -203,7 +205,7 @@ std::string PageWriter::CertificateSection() {
                    {"largest certified box", true}});
   std::vector<std::string> commands;
   for (const PageCertificate& one : data_.certificates) {
-    const std::string name = EscapeHtml(data_.shelf[one.policy].name);
+    const std::string name = EscapeHtml(data_.policies[one.policy].name);
     commands.push_back(one.command);
     if (!one.failure.empty()) {
       table.Row({name, "none: " + EscapeHtml(one.failure), "", "", "", "", "", ""}, "missing");
@@ -237,12 +239,14 @@ std::string PageWriter::SeedsOf(const std::string& experiment) const {
                            seeds.empty() ? "" : ", ",
                            other.seed,
                            other.result.trials,
-                           same ? "" : "; K_s judged with " + BudgetTerms(other.result.budget));
+                           same ? ""
+                                : "; K_s judged by " + BudgetNumbers(other.result.budget) + "; " +
+                                      BudgetTerms(other.result.budget));
     }
     if (!seeds.empty()) rows += (rows.empty() ? "" : "; ") + Label(row) + " " + seeds;
   }
   if (rows.empty()) return "";
-  return Paragraph("Training seeds beside the shelf’s, in brackets their robots: " +
+  return Paragraph("Training seeds beside those of the folder, in brackets their robots: " +
                    EscapeHtml(rows) + ". They share the policy that the row started from.");
 }
 
@@ -355,7 +359,7 @@ std::string PageWriter::Notes(const std::string& experiment) {
         out += "<li>" + EscapeHtml(Label(row)) + ": " + Pretty(note) + ".</li>\n";
     }
   }
-  for (const ShelfPolicy& policy : data_.shelf) {
+  for (const FolderPolicy& policy : data_.policies) {
     const auto at = data_.failures.find(RunKey(experiment, policy.path));
     if (at != data_.failures.end())
       out += "<li>" + EscapeHtml(policy.name) + " failed: " + EscapeHtml(at->second) + "</li>\n";

@@ -27,7 +27,7 @@ ReportData Empty() {
 }
 
 void Add(ReportData* data, const RowKey& row, std::vector<ExperimentResult> results) {
-  ShelfPolicy policy;
+  FolderPolicy policy;
   policy.name = row.method + "_" + row.mode;
   policy.path = "policies/" + policy.name + ".onnx";
   policy.row = row;
@@ -36,7 +36,7 @@ void Add(ReportData* data, const RowKey& row, std::vector<ExperimentResult> resu
     data->commands[RunKey(result.experiment, policy.path)] =
         "silc eval " + result.experiment + " --policy " + policy.path;
   }
-  data->shelf.push_back(policy);
+  data->policies.push_back(policy);
   data->found.push_back(std::move(results));
 }
 
@@ -130,7 +130,7 @@ TEST(Page, HasEverySectionOnceAndALinkToIt) {
   }
 }
 
-// With nothing on the shelf there is nothing to judge, and no number of ours: every chip but Table
+// With no policy there is nothing to judge, and no number of ours: every chip but Table
 // I's five and the rule's own examples is "open".
 TEST(Page, WithoutPoliciesNothingIsInvented) {
   const std::string page = RenderPage(Empty());
@@ -215,8 +215,8 @@ TEST(Page, ShowsCertificatesAndWhyOneIsMissing) {
 
 TEST(Page, TextFromFilesIsText) {
   ReportData data = Some();
-  data.shelf[0].path = "policies/<script>alert(1)</script>.onnx";
-  data.shelf[1].fault = "broken & <bad>";
+  data.policies[0].path = "policies/<script>alert(1)</script>.onnx";
+  data.policies[1].fault = "broken & <bad>";
   const std::string page = RenderPage(data);
   EXPECT_EQ(FindHtmlFault(page), "");
   EXPECT_EQ(page.find("<script"), page.npos);
@@ -227,7 +227,7 @@ TEST(Page, TextFromFilesIsText) {
 TEST(Page, SameDataSameBytes) { EXPECT_EQ(RenderPage(Some()), RenderPage(Some())); }
 
 // Training seeds whose policies are not here: a row's number is the mean over all of them.
-TEST(Page, PoolsRecordedSeedsWithTheShelfs) {
+TEST(Page, PoolsRecordedSeedsWithTheFolders) {
   ReportData data = Some();
   const std::string before = RenderPage(data);
   EXPECT_EQ(before.find("Training seeds beside"), before.npos);

@@ -2,7 +2,7 @@
 #pragma once
 
 // What page*.cc share; nobody else includes it. page.cc is the frame and what looks results up,
-// page_story.cc the first page, page_tables.cc the shelf and one section per experiment,
+// page_story.cc the first page, page_tables.cc the policies and one section per experiment,
 // page_questions.cc the six answers.
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ class PageWriter {
                                                const RowKey& row) const;
   // over the policies of a row, which differ by their training seed
   Estimate Get(const RowKey& row, MetricHandle metric) const;
-  // rows of the shelf that have a result, in the order a reader expects
+  // rows of the folder that have a result, in the order a reader expects
   std::vector<RowKey> RowsWith(const std::string& experiment) const;
   Verdict VerdictOn(const PaperMeasure& measure, const RowKey& row) const;
   std::string WhyMissing(const RowKey& row, const std::string& experiment) const;
@@ -48,7 +48,7 @@ class PageWriter {
   std::string Story();
   std::string Headline();
 
-  // ---- the shelf ----
+  // ---- the policies ----
 
   std::string Policies();
   std::string TableOne();

@@ -9,8 +9,8 @@
 
 namespace silc {
 
-/// A result of a policy that is not on the shelf: the same row, trained with another seed. Policies
-/// take two megabytes each, their results some fifty kilobytes.
+/// A result of a policy that is not in the folder: the same row, trained with another seed.
+/// Policies take two megabytes each, their results some fifty kilobytes.
 struct RecordedResult {
   RowKey row;
   std::string seed;  // of the training

@@ -35,7 +35,7 @@ std::string Seeds(const std::vector<std::uint64_t>& seeds) {
 
 // One run that some part of the page needs.
 struct Job {
-  std::size_t policy;  // index on the shelf
+  std::size_t policy;  // index into ReportData::policies
   std::string experiment;
   ExperimentOptions options;
   std::string file;  // in the cache
@@ -74,7 +74,7 @@ class Reporter {
     }
     CheckSeeds(options_.seeds);
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
-    data_.shelf = ReadShelf(options_.policies);
+    data_.policies = ReadPolicyFolder(options_.policies);
     data_.recorded = ReadRecorded(options_.policies, data_.paper);
     data_.version = options_.version;
     data_.command = options_.command;
@@ -83,19 +83,19 @@ class Reporter {
       for (const PageExperiment& one : data_.plan.experiments)
         data_.experiments.push_back(one.experiment->name);
     }
-    data_.found.resize(data_.shelf.size());
+    data_.found.resize(data_.policies.size());
     data_.settings = Settings();
 
     std::error_code error;
     fs::create_directories(Cache(), error);
     if (error) throw RunError(Cache() + ": cannot be made: " + error.message());
-    for (const ShelfPolicy& policy : data_.shelf) {
+    for (const FolderPolicy& policy : data_.policies) {
       if (!policy.fault.empty()) Say(policy.path + ": left out: " + policy.fault);
       if (!policy.warning.empty()) Say(policy.warning);
     }
     const std::vector<Job> jobs = Plan();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      Do(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));
+      ReadOrRun(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));
     }
     if (certify) CertifyAll();
     if (options_.pictures) TakePictures(jobs);
@@ -126,12 +126,12 @@ class Reporter {
   std::vector<Job> Plan() {
     std::vector<Job> jobs;
     std::vector<std::string> hashes;
-    for (const ShelfPolicy& policy : data_.shelf)
+    for (const FolderPolicy& policy : data_.policies)
       hashes.push_back(policy.fault.empty() ? ContentHash(policy.path) : "");
     for (const std::string& name : data_.experiments) {
       const PageExperiment& section = data_.plan.Find(name);
-      for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
-        const ShelfPolicy& policy = data_.shelf[i];
+      for (std::size_t i = 0; i < data_.policies.size(); ++i) {
+        const FolderPolicy& policy = data_.policies[i];
         if (!policy.fault.empty() || !section.Shows(policy.row)) continue;
         if (section.commanded && !policy.command.any()) continue;
         Job job{i, name, {}, ""};
@@ -160,8 +160,9 @@ class Reporter {
     }
   }
 
-  void Do(const Job& job, const std::string& count) {
-    const ShelfPolicy& policy = data_.shelf[job.policy];
+  // Finds the job's result: from the cache, else by running the experiment.
+  void ReadOrRun(const Job& job, const std::string& count) {
+    const FolderPolicy& policy = data_.policies[job.policy];
     const std::string what = count + job.experiment + ", " + policy.name;
     if (std::optional<ExperimentResult> result = Cached(job)) {
       result->policy = policy.path;  // the same bytes may have another name by now
@@ -194,14 +195,14 @@ class Reporter {
   }
 
   void Fail(const Job& job, const std::string& what, const std::string& why) {
-    data_.failures[RunKey(job.experiment, data_.shelf[job.policy].path)] = why;
+    data_.failures[RunKey(job.experiment, data_.policies[job.policy].path)] = why;
     ++outcome_.failed;
     Say(what + ": failed: " + why);
   }
 
   void CertifyAll() {
-    for (std::size_t i = 0; i < data_.shelf.size(); ++i) {
-      const ShelfPolicy& policy = data_.shelf[i];
+    for (std::size_t i = 0; i < data_.policies.size(); ++i) {
+      const FolderPolicy& policy = data_.policies[i];
       if (!policy.fault.empty() || !data_.plan.certificates.Shows(policy.row)) continue;
       const CertificateSettings settings = {data_.plan.certificates.Moments(options_.quick),
                                             options_.threads};
@@ -249,14 +250,14 @@ class Reporter {
       if (ShotCaption(experiment).empty()) continue;
       const Job* best = nullptr;
       const auto rank = [&](const Job& job) {
-        const std::string& method = data_.shelf[job.policy].row.method;
+        const std::string& method = data_.policies[job.policy].row.method;
         return method == Name(Method::kSilc) ? 2 : method == Name(Method::kSilcPaper) ? 1 : 0;
       };
       for (const Job& job : jobs) {
         if (job.experiment == experiment && (!best || rank(job) > rank(*best))) best = &job;
       }
       if (!best) continue;
-      const ShelfPolicy& policy = data_.shelf[best->policy];
+      const FolderPolicy& policy = data_.policies[best->policy];
       const std::string file = fs::path(best->file).replace_extension(".png").string();
       PagePicture picture;
       picture.caption = ShotCaption(experiment) + " (" + policy.row.method +

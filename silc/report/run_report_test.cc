@@ -18,7 +18,7 @@
 #include "silc/policy/onnx/writer.h"
 #include "silc/report/certificate_summary.h"
 #include "silc/report/html.h"
-#include "silc/report/shelf.h"
+#include "silc/report/policy_folder.h"
 
 namespace silc {
 namespace {
@@ -40,8 +40,12 @@ class ReportTest : public testing::Test {
   }
   ~ReportTest() override { fs::remove_all(folder_); }
 
-  // the shipped policy under another name, saying another method; `mode`: with a budget's numbers
-  void Put(const std::string& name, const std::string& method, const std::string& mode = "") {
+  // the shipped policy under another name, saying another method; `mode`: with a budget's numbers,
+  // under the budget's name unless `label` is another
+  void Put(const std::string& name,
+           const std::string& method,
+           const std::string& mode = "",
+           const std::string& label = "") {
     OnnxModel model = ReadOnnx(SourcePath("policies/g1_loco_baseline.onnx"));
     model.metadata["silc_method"] = method;
     if (method.empty()) model.metadata.erase("silc_method");
@@ -51,6 +55,7 @@ class ReportTest : public testing::Test {
       PutBudget(ReadBudget(mode), &notes);
       WriteNotes(notes, &model.metadata);
     }
+    if (!label.empty()) model.metadata["silc_mode"] = label;
     WriteOnnx(options_.policies + "/" + name,
               *RecogniseMlp(*model.graph, 0, 0),
               "obs",
@@ -113,24 +118,24 @@ TEST_F(ReportTest, WrongFolderOrExperimentIsSaidAtOnce) {
   EXPECT_THROW(WriteReport(options_), ConfigError);
 }
 
-TEST_F(ReportTest, ShelfReadsMethodAndBudgetFromTheFile) {
+TEST_F(ReportTest, ReadsMethodAndBudgetFromTheFile) {
   Put("b.onnx", "silc");
   Put("a.onnx", "baseline");
-  const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
-  ASSERT_EQ(shelf.size(), 2u);
-  EXPECT_EQ(shelf[0].row, (RowKey{"baseline", ""}));  // no budget, whatever the run was given
-  EXPECT_EQ(shelf[0].budget.spec, ReadBudget(kDefaultMode).spec);
-  EXPECT_EQ(shelf[0].warning, "");
-  EXPECT_EQ(shelf[1].row, (RowKey{"silc", "compliance"}));
-  EXPECT_EQ(shelf[1].task, "g1-loco");
-  EXPECT_EQ(shelf[1].seed, "1");
-  EXPECT_NE(shelf[1].warning.find("not its numbers"), std::string::npos) << shelf[1].warning;
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  ASSERT_EQ(policies.size(), 2u);
+  EXPECT_EQ(policies[0].row, (RowKey{"baseline", ""}));  // no budget, whatever the run was given
+  EXPECT_EQ(policies[0].budget.spec, ReadBudget(kDefaultMode).spec);
+  EXPECT_EQ(policies[0].warning, "");
+  EXPECT_EQ(policies[1].row, (RowKey{"silc", "compliance"}));
+  EXPECT_EQ(policies[1].task, "g1-loco");
+  EXPECT_EQ(policies[1].seed, "1");
+  EXPECT_NE(policies[1].warning.find("not its numbers"), std::string::npos) << policies[1].warning;
 }
 
 // What ships is judged by numbers inside the files; the hands' floor among them.
-TEST(Shelf, TheShippedPoliciesCarryTheirBudgets) {
+TEST(PolicyFolder, TheShippedPoliciesCarryTheirBudgets) {
   for (const char* folder : {"policies", "policies/quick"}) {
-    for (const ShelfPolicy& policy : ReadShelf(SourcePath(folder))) {
+    for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath(folder))) {
       EXPECT_EQ(policy.fault, "");
       EXPECT_EQ(policy.warning, "");
       if (policy.row.mode.empty()) continue;
@@ -153,11 +158,47 @@ TEST_F(ReportTest, AnUnknownBudgetIsAFaultOfItsPolicyAlone) {
             "actions",
             model.metadata,
             OnnxWeights::kHalf);
-  const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
-  ASSERT_EQ(shelf.size(), 2u);
-  EXPECT_EQ(shelf[0].fault, "");
-  EXPECT_NE(shelf[1].fault.find("b.onnx: was trained under a budget 'my-own'"), std::string::npos)
-      << shelf[1].fault;
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  ASSERT_EQ(policies.size(), 2u);
+  EXPECT_EQ(policies[0].fault, "");
+  EXPECT_NE(policies[1].fault.find("b.onnx: was trained under a budget 'my-own'"),
+            std::string::npos)
+      << policies[1].fault;
+}
+
+// Two budgets under one name would share a row, whose mean is then of neither: the later file is
+// told with both budgets' numbers and left out. The same policy alone in its folder is used.
+TEST_F(ReportTest, ABudgetUnderAnothersNameIsToldAndLeftOut) {
+  Put("b.onnx", "silc", "compliance,com=123", "compliance");
+  EXPECT_EQ(ReadPolicyFolder(options_.policies)[0].fault, "");
+  Put("a.onnx", "silc", "compliance");
+  Put("c.onnx", "silc", "compliance,gravity=followed", "compliance");
+  Put("d.onnx", "silc", "compliance");          // a training seed: shares the row
+  Put("e.onnx", "silc", "compliance,com=123");  // another name, another row
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  ASSERT_EQ(policies.size(), 5u);
+  for (const int k : {0, 3, 4}) EXPECT_EQ(policies[k].fault, "");
+  EXPECT_NE(policies[1].fault.find("is not that of a"), std::string::npos) << policies[1].fault;
+  EXPECT_NE(policies[1].fault.find("here: CoM 123/123/123 N/m"), std::string::npos)
+      << policies[1].fault;
+  EXPECT_NE(policies[1].fault.find("there: CoM 200/200/20000 N/m"), std::string::npos)
+      << policies[1].fault;
+  EXPECT_NE(policies[2].fault.find("gravity followed"), std::string::npos) << policies[2].fault;
+
+  // on the terminal and on the page; the experiment runs with the other three
+  std::string said;
+  options_.say = [&](const std::string& line) { said += line + "\n"; };
+  const ReportOutcome outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.computed + outcome.cached, 3);
+  EXPECT_NE(said.find("b.onnx: left out: its budget is not that of a"), std::string::npos) << said;
+  EXPECT_NE(said.find("c.onnx: left out: "), std::string::npos) << said;
+  const std::string page = ReadFile(outcome.page);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_NE(page.find("its budget is not that of a"), page.npos);
+  EXPECT_EQ(page.find("b.onnx --episodes"), page.npos);
+  // what each row is judged by, in numbers
+  EXPECT_NE(page.find("<td>CoM 123/123/123 N/m, null space 50 N·m/rad</td>"), page.npos);
+  EXPECT_NE(page.find("<td>CoM 200/200/20000 N/m, null space 50 N·m/rad</td>"), page.npos);
 }
 
 // A policy is judged by the budget inside its file; the command beside the number needs no --mode.
@@ -191,9 +232,9 @@ TEST_F(ReportTest, TheKnobIsTurnedOnCommandedPoliciesAlone) {
 
   // it says that it is commanded, and its network sees nothing of it: asked, and refused
   Put("b.onnx", "silc", "command");
-  const std::vector<ShelfPolicy> shelf = ReadShelf(options_.policies);
-  EXPECT_FALSE(shelf[0].command.any());
-  EXPECT_TRUE(shelf[1].command.any());
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  EXPECT_FALSE(policies[0].command.any());
+  EXPECT_TRUE(policies[1].command.any());
   outcome = WriteReport(options_);
   EXPECT_EQ(outcome.failed, 1);
   EXPECT_NE(ReadFile(outcome.page).find("b failed: "), std::string::npos);

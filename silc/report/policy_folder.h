@@ -10,7 +10,7 @@
 namespace silc {
 
 /// A policy file and what it says of its training (metadata_props silc_method, silc_mode, …).
-struct ShelfPolicy {
+struct FolderPolicy {
   std::string path;              // as a user would type it
   std::string name;              // of the file, without its extension
   RowKey row;                    // mode is "" for methods that have no budget
@@ -19,12 +19,13 @@ struct ShelfPolicy {
   UserBudget budget;             // it is held against: the one inside it, else the default
   BudgetCommand command;         // the ranges of a commanded policy; none: it is told nothing
   std::string warning;           // about its budget; "" when there is nothing to say
-  std::string fault;             // why it cannot be used; "" when it can
+  std::string fault;             // why it is left out; "" when it is not
 };
 
-/// Every *.onnx of a folder, by name. A file that cannot be read, or does not say its method, is on
-/// the shelf with its fault: one bad file spoils no report. Throws ConfigError when there is no
-/// such folder.
-std::vector<ShelfPolicy> ReadShelf(const std::string& folder);
+/// Every *.onnx of a folder, by name. A file that cannot be used is listed with its fault, so that
+/// one bad file spoils no report: a file that cannot be read, does not say its method, or carries
+/// another budget than the first file of its row. A row's number is the mean over its files, and a
+/// mean over different budgets would say nothing. Throws ConfigError when there is no such folder.
+std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder);
 
 }  // namespace silc
