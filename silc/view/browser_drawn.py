@@ -4,13 +4,13 @@
 Frames are read here byte by byte, by the tables of docs/view.md, and not by the page's own reader.
 """
 import base64
+import contextlib
 import json
 import math
 import os
 import struct
 import subprocess
 import tempfile
-import time
 
 from browser_page import frame, on_screen, open_page, pixels, serving, simulate, until
 
@@ -62,10 +62,16 @@ def next_pictures(page, count=2):
     until(lambda: page.evaluate(drawn) >= start + count, f"{count} pictures")
 
 
-def pause(page, paused):
-    if frame(page)["paused"] != paused:
+@contextlib.contextmanager
+def paused(page):
+    """The robots stand still, and go on afterwards, whatever happens: other checks have the same server."""
+    page.click("#pause")
+    until(lambda: frame(page)["paused"], "paused")
+    try:
+        yield
+    finally:
         page.click("#pause")
-    until(lambda: frame(page)["paused"] == paused, "paused" if paused else "goes on")
+        until(lambda: not frame(page)["paused"], "goes on")
 
 
 WATCH_PEN = """(id) => { const canvas = document.getElementById(id), pen = canvas.getContext('2d');
@@ -92,8 +98,9 @@ def drawing(page, id):
     out = page.evaluate("""(id) => { const canvas = document.getElementById(id), d = canvas.drawing;
         const ratio = canvas.width / canvas.clientWidth, pen = canvas.getContext('2d');
         // what is on the canvas at the points of the lines
-        for (const path of d.paths) path.seen = path.points.map(([x, y]) => [...pen.getImageData(
-            Math.round(x * ratio), Math.round(y * ratio), 1, 1).data]);
+        const { data, width } = pen.getImageData(0, 0, canvas.width, canvas.height);
+        for (const path of d.paths) path.seen = path.points.map(([x, y]) => { const at = 4 * (Math.round(y * ratio) * width + Math.round(x * ratio));
+            return [...data.slice(at, at + 4)]; });
         return d; }""", id)
     assert out["box"], out
     return out
@@ -171,10 +178,9 @@ def check_predicted_line(browser, server, test):
     page.keyboard.press("f")
     until(lambda: abs(size(frame(page)["robots"][0]["f"]) - 4) < 0.3, "a pull of 4 N")
     simulate(page, 2)
-    pause(page, True)
-    chart = drawing(page, "curve-force")
-    last = recorded(page, 1)[-1]
-    pause(page, False)
+    with paused(page):
+        chart = drawing(page, "curve-force")
+        last = recorded(page, 1)[-1]
     page.keyboard.press("f")
     until(lambda: frame(page)["robots"][0]["push"] == 0, "let go")
 
@@ -237,31 +243,37 @@ def check_curves(browser, server, test):
     page = open_page(browser, server.url)
     page.click("#reset")
     simulate(page, 2)
-    pause(page, True)
-    drawn = {}
-    for key in ("sigma", "worst", "radius"):
-        drawn[key] = held_to_frames(page, key)
-        # and it is there to be seen: the colour of the line, where the line is
-        chart = drawn[key][1]
-        curve = max((p for p in chart["paths"] if p["color"] == colour_of(page, "--robot-0")), key=lambda p: len(p["points"]))
-        want = [int(colour_of(page, "--robot-0")[k:k + 2], 16) for k in (1, 3, 5)]
-        seen = [s for s in curve["seen"] if s[3] > 120 and max(abs(a - b) for a, b in zip(s, want)) < 60]
-        assert len(seen) > 0.5 * len(curve["seen"]), f"{key}: its line is not seen"
-    # twelve seconds more at once: frames of this server with later times and values that rise, with a gap
-    page.evaluate("""() => { const viewer = silcView.viewer, last = viewer.newest.buffer, begin = viewer.newest.frame.time;
-        viewer.connection.handlers.frame = () => {};  // the server's own would set the clock back
-        const bodies = new DataView(last).getUint32(12, true);
-        for (let k = 1; k <= 600; ++k) {
-            const view = new DataView(last.slice(0));
-            view.setFloat64(16, begin + 0.02 * k, true);
-            for (let i = 0; i < 2; ++i) [108, 112, 116].forEach((offset, n) => view.setFloat32(72 + i * (516 + 28 * bodies) + offset,
-                k > 300 && k < 320 ? NaN : 0.1 * (n + 1) + 0.002 * k + 0.3 * i, true));
-            viewer.receive(view.buffer);
-        } }""")
-    for key in ("sigma", "worst", "radius"):
-        now, _ = held_to_frames(page, key)
-        assert abs(now - drawn[key][0] - 12) < 0.1, (now, drawn[key][0])
-    assert recorded(page, 30)[0]["time"] < now - 10, "something has scrolled out"
+    with paused(page):
+        drawn = {}
+        for key in ("sigma", "worst", "radius"):
+            drawn[key] = held_to_frames(page, key)
+            # and it is there to be seen: the colour of the line, where the line is
+            color = colour_of(page, "--robot-0")
+            curve = next(p for p in drawn[key][1]["paths"] if p["color"] == color)
+            want = [int(color[k:k + 2], 16) for k in (1, 3, 5)]
+            seen = [s for s in curve["seen"] if s[3] > 120 and max(abs(a - b) for a, b in zip(s, want)) < 60]
+            assert len(seen) > 0.5 * len(curve["seen"]), f"{key}: its line is not seen"
+        # twelve seconds more at once: frames of this server with later times and values that rise, with a gap
+        page.evaluate("""() => { const viewer = silcView.viewer, last = viewer.newest.buffer, begin = viewer.newest.frame.time;
+            const handlers = viewer.connection.handlers, frame = handlers.frame;
+            // the server's own would set the clock back
+            handlers.frame = (buffer) => viewer.connection.acknowledge(new DataView(buffer).getUint32(8, true));
+            window.goOn = () => { handlers.frame = frame; };
+            const bodies = new DataView(last).getUint32(12, true);
+            for (let k = 1; k <= 600; ++k) {
+                const view = new DataView(last.slice(0));
+                view.setFloat64(16, begin + 0.02 * k, true);
+                for (let i = 0; i < 2; ++i) [108, 112, 116].forEach((offset, n) => view.setFloat32(
+                    72 + i * (516 + 28 * bodies) + offset, k > 300 && k < 320 ? NaN : 0.1 * (n + 1) + 0.002 * k + 0.3 * i, true));
+                viewer.receive(view.buffer);
+            } }""")
+        try:
+            for key in ("sigma", "worst", "radius"):
+                now, _ = held_to_frames(page, key)
+                assert abs(now - drawn[key][0] - 12) < 0.1, (now, drawn[key][0])
+            assert recorded(page, 30)[0]["time"] < now - 10, "something has scrolled out"
+        finally:
+            page.evaluate("goOn()")
     assert page.faults == [], page.faults
     page.context.close()
 
@@ -297,19 +309,18 @@ def check_colours(browser, test):
                 page = open_page(browser, server.url, color_scheme=scheme)
                 until(lambda: math.isfinite(frame(page)["robots"][0]["sigma"] or math.nan), "judged")
                 page.evaluate("silcView.viewer.ellipsoids.force = 300")  # 10 N hardly move the centre of mass
-                pause(page, True)
-                frames = recorded(page, 1)[-1]["robots"]
-                over = [w > 1 for w in frames[0]["points"]]
-                assert all(map(math.isfinite, frames[0]["points"])) and over == [want == "orange"] * 3, frames[0]["points"]
-                assert all(map(math.isnan, frames[1]["points"])), frames[1]["points"]
-                for robot, point, color in ((0, 0, want), (0, 1, want), (1, 0, "grey")):
-                    seen = ellipsoid_colour(page, robot, point)
-                    assert hue(seen) == color, f"{mode}, {scheme}, robot {robot}, point {point}: {seen}, not {color}"
-                # in words, too
-                text = page.text_content("#verdict-0")
-                assert ("does not hold" in text) == (want == "orange") and "budget" in text, text
-                assert page.text_content("#verdict-1").startswith("not judged: the action loop"), page.text_content("#verdict-1")
-                pause(page, False)
+                with paused(page):
+                    frames = recorded(page, 1)[-1]["robots"]
+                    over = [w > 1 for w in frames[0]["points"]]
+                    assert all(map(math.isfinite, frames[0]["points"])) and over == [want == "orange"] * 3, frames[0]["points"]
+                    assert all(map(math.isnan, frames[1]["points"])), frames[1]["points"]
+                    for robot, point, color in ((0, 0, want), (0, 1, want), (1, 0, "grey")):
+                        seen = ellipsoid_colour(page, robot, point)
+                        assert hue(seen) == color, f"{mode}, {scheme}, robot {robot}, point {point}: {seen}, not {color}"
+                    # in words, too
+                    text = page.text_content("#verdict-0")
+                    assert ("does not hold" in text) == (want == "orange") and "budget" in text, text
+                    assert page.text_content("#verdict-1").startswith("not judged: the action loop"), page.text_content("#verdict-1")
                 assert page.faults == [], page.faults
                 page.context.close()
 
@@ -323,19 +334,18 @@ def check_shadows(browser, test):
             assert page.evaluate("silcView.viewer.robots.software"), "this check is for a browser without a GPU"
             page.click("#reset")
             simulate(page, 0.4)
-            pause(page, True)
-            page.evaluate("""() => { const v = silcView.viewer; v.orbit.elevation = 1.1; v.orbit.azimuth = 0.9; v.orbit.distance = 4;
-                v.ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = p.budget.material.opacity = 0; }); }""")
-            next_pictures(page, 3)
-            base = frame(page)["robots"][0]["points"][0]["p"]
-            # the sun stands at (2, −2.5, 5) from the robot: its chest's shadow falls that far to the other side
-            reach = 1.0 / 5
-            def floor(side):
-                at = on_screen(page, 0, [base[0] - side * 2 * reach, base[1] + side * 2.5 * reach, 0])
-                light = sorted(sum(c) for c in pixels(page, at["x"], at["y"], 6))
-                return light[len(light) // 2]
-            ratio[name] = floor(1) / floor(-1)
-            pause(page, False)
+            with paused(page):
+                page.evaluate("""() => { const v = silcView.viewer; v.orbit.elevation = 1.1; v.orbit.azimuth = 0.9; v.orbit.distance = 4;
+                    v.ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = p.budget.material.opacity = 0; }); }""")
+                next_pictures(page, 3)
+                base = frame(page)["robots"][0]["points"][0]["p"]
+                # the sun stands at (2, −2.5, 5) from the robot: its chest's shadow falls that far to the other side
+                reach = 1.0 / 5
+                def floor(side):
+                    at = on_screen(page, 0, [base[0] - side * 2 * reach, base[1] + side * 2.5 * reach, 0])
+                    light = sorted(sum(c) for c in pixels(page, at["x"], at["y"], 6))
+                    return light[len(light) // 2]
+                ratio[name] = floor(1) / floor(-1)
             assert page.faults == [], page.faults
             page.context.close()
     print(f"   the floor's light behind the robot over that before it: {ratio['off']:.2f} without shadows, {ratio['on']:.2f} with")
