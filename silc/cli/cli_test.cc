@@ -201,7 +201,12 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   };
   expect("motion inspect " + Path("m.csv") + robot, "the robot has no actor 'lower'");
   expect("observe " + *stand_ + robot, "needs more than 6, this robot has 4");
-  expect("observe " + *stand_ + robot + " --shake hand", "names no hands");
+  expect("observe " + *stand_ + robot + " --shake left-hand", "names no hands");
+  // a point says its side, and whether the legs are in it
+  for (const char* point : {"hand", "hand-on-base", "left_hand"}) {
+    expect("observe " + *stand_ + " --shake " + point,
+           "must be left-hand or right-hand (in the world), left-hand-on-base or");
+  }
   expect("gains --mode compliance" + robot, "needs more than 6, this robot has 4");
   std::string boxes;
   for (int k = 0; k < 31; ++k) {

@@ -96,7 +96,8 @@ std::string PointTable(const RunSummary& summary) {
     }
   }
   return "\nStiffness at the points, as it is felt (static, through the contacts; a push along one "
-         "axis feels 1/C_ii)\n" +
+         "axis feels 1/C_ii).\nA budget's hands are on the base: pulled against it, without the "
+         "legs\n" +
          table.Render();
 }
 
