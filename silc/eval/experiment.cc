@@ -133,13 +133,18 @@ Experiment DeclareHandLoad() {
   return {
       .name = m.experiment(),
       .what =
-          "standing, −40 N on the left hand, and ramps along three axes: stiffness against "
-          "its spec",
+          "standing, −40 N on the left hand, and ramps along three axes: stiffness in the world, "
+          "and on the base against its spec",
       .paper = "Fig. left_hand",
       .episodes = 12,
       .unit = "trials",
       .metrics = m,
-      .headline = {m.survival, m.step_stiffness_z, m.measured.z, m.static_gravity.z, m.one_step.z},
+      .headline = {m.survival,
+                   m.step_stiffness_z,
+                   m.measured.z,
+                   m.static_gravity.z,
+                   m.one_step.z,
+                   m.on_base.z},
       .run = RunHandLoad};
 }
 
