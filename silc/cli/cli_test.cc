@@ -459,6 +459,12 @@ TEST_F(Cli, CheckGoesByTheBudgetInsideThePolicy) {
   };
   const std::string wide = "compliance,com=1e6,null_space=1e4,condition=two-sided";
   EXPECT_EQ(check(wide), 0);
+  // so does eval, which says by which condition
+  const Outcome measured = Silc("eval budget --episodes 1 --seconds 0.2 --policy " + policy);
+  EXPECT_EQ(measured.code, 0) << measured.text;
+  EXPECT_NE(measured.text.find("torque followed, two-sided"), std::string::npos) << measured.text;
+  EXPECT_NE(measured.text.find("the budget's condition on K_s"), std::string::npos)
+      << measured.text;
   // the regulator's stiffness is not symmetric: no disc is wide enough for it
   EXPECT_EQ(check("compliance,com=1e6,null_space=1e4"), 1);
   EXPECT_EQ(check(wide + ",null_space=1"), 1);

@@ -74,12 +74,19 @@ std::string LinePerMetric(const std::vector<ExperimentResult>& results,
 std::string LinePerPolicy(const Experiment& experiment,
                           const std::vector<ExperimentResult>& results,
                           const std::vector<std::string>& names) {
+  std::vector<MetricHandle> shown;
+  for (const MetricHandle what : experiment.headline) {
+    const bool any = std::any_of(results.begin(), results.end(), [&](const ExperimentResult& r) {
+      return r.Find(what) != nullptr;
+    });
+    if (any) shown.push_back(what);
+  }
   std::vector<TableColumn> columns = {{"policy", "", Align::kToLeft}};
-  for (const MetricHandle what : experiment.headline) columns.push_back({what->label, what->unit});
+  for (const MetricHandle what : shown) columns.push_back({what->label, what->unit});
   Table table(columns);
   for (std::size_t k = 0; k < results.size(); ++k) {
     std::vector<std::string> cells = {names[k]};
-    for (const MetricHandle what : experiment.headline) {
+    for (const MetricHandle what : shown) {
       cells.push_back(FormatNumber(results[k].Value(what)));
     }
     table.Row(cells);

@@ -69,6 +69,13 @@ struct BudgetMetrics : MetricTable {
       Declare("worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
   MetricHandle worst_moments_static =
       Declare("worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
+  // where the budget's condition is not the disc
+  MetricHandle condition_violations = Declare("condition_violations",
+                                              "moments with σ > 1, the budget's condition on K_s",
+                                              "%",
+                                              Better::kLower);
+  MetricHandle condition_p99 =
+      Declare("condition_p99", "σ p99, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_violations =
       Declare("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
   MetricHandle sound_share =
@@ -110,6 +117,11 @@ struct EpisodeMetrics : MetricTable {
   MetricHandle arm_error = Declare("arm_error", "arm error, RMS", "rad", Better::kLower);
   MetricHandle saturation = Declare("saturation", "torque at its limit", "%", Better::kLower);
 
+  // where the budget's condition is not the disc
+  MetricHandle condition_within =
+      Declare("condition_within", "σ ≤ 1.05, the budget's condition on K_s", "%", Better::kHigher);
+  MetricHandle condition_median =
+      Declare("condition_median", "σ median, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_within = Declare("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
   MetricHandle paper_within =
       Declare("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);
