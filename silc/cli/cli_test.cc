@@ -469,6 +469,20 @@ TEST_F(Cli, CheckGoesByTheBudgetInsideThePolicy) {
   EXPECT_EQ(check("compliance,com=1e6,null_space=1e4"), 1);
   EXPECT_EQ(check(wide + ",null_space=1"), 1);
   EXPECT_EQ(Silc("observe --check " + policy + " --mode " + wide).code, 0) << "the user's word";
+  // a policy of the paper's method was bounded otherwise than it is judged: both verbs say so
+  const Outcome noted = Silc("export " + *stand_ + " " + policy +
+                             " --mode compliance --note silc_method=silc-paper "
+                             "--note silc_bound=4");
+  ASSERT_EQ(noted.code, 0) << noted.text;
+  const Outcome observed = Silc("observe " + policy);
+  EXPECT_NE(observed.text.find("Trained by (S7a) on K₁ at limit 4; judged on K_s with gravity "
+                               "held, torque followed, disc"),
+            std::string::npos)
+      << observed.text;
+  const Outcome evaluated = Silc("eval budget --episodes 1 --seconds 0.2 --policy " + policy);
+  EXPECT_NE(evaluated.text.find("inside: trained by (S7a) on K₁ at limit 4; judged on K_s, disc"),
+            std::string::npos)
+      << evaluated.text;
   fs::remove(policy);
 }
 

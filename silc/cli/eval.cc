@@ -281,11 +281,13 @@ std::string GainsLine(const std::vector<ExperimentResult>& results,
 }
 
 // The tables, and the files that were asked for.
+// @param trained  TrainedOtherwise() of each policy
 void Tell(const Experiment& experiment,
           const EvalArguments& args,
           const ExperimentOptions& options,
           const std::vector<ExperimentResult>& results,
-          const std::vector<std::string>& names) {
+          const std::vector<std::string>& names,
+          const std::vector<std::string>& trained) {
   fmt::print("{}: {}\n", experiment.name, experiment.what);
   fmt::print("{} {} × {} seed{}\nbudget {}: {}; {}\n",
              options.episodes > 0 ? options.episodes : experiment.episodes,
@@ -295,6 +297,14 @@ void Tell(const Experiment& experiment,
              options.budget->name,
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (trained[k].empty()) continue;
+    fmt::print("{}\n",
+               Printable(fmt::format("{}: {}; judged on K_s, {}",
+                                     names[k],
+                                     trained[k],
+                                     Name(options.budget->spec.condition))));
+  }
   fmt::print("{}\n", Printable(GainsLine(results, names)));
   fmt::print("{}",
              Printable(results.size() <= 3 ? LinePerMetric(results, names)
@@ -341,7 +351,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   options.budget = ChooseForAll(args, robot, &policies, &unmeasured);
 
   std::vector<ExperimentResult> results;
-  std::vector<std::string> measured;
+  std::vector<std::string> measured, trained;
   for (const NamedPolicy& policy : policies) {
     unmeasured.Try(policy.path, [&] {
       ProgressLine line(experiment.name + " " + policy.path);
@@ -351,9 +361,10 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
       results.push_back(
           RunExperiment(experiment, policy.path, policy.policy, options, line.callback()));
       measured.push_back(policy.path);
+      trained.push_back(TrainedOtherwise(policy.notes, options.budget->spec));
     });
   }
-  if (!results.empty()) Tell(experiment, args, options, results, ShortNames(measured));
+  if (!results.empty()) Tell(experiment, args, options, results, ShortNames(measured), trained);
   unmeasured.ThrowIfAny();
 }
 

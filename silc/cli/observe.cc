@@ -138,6 +138,7 @@ void Observe(const ObserveArguments& args) {
   });
   run.policy = std::filesystem::path(args.policy).filename().string();
   run.gains = GainsFrom(args, robot, policy);
+  run.trained = TrainedOtherwise(notes, budget.spec);
   const RunSummary summary = Summarize(run);
   fmt::print("{}", Printable(ObservationText(run, summary)));
 

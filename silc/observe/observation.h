@@ -90,6 +90,7 @@ struct ObservationRun {
   std::string robot;
   std::string source;  // "standing pose", "rollout of 10 s, command …", "states from FILE"
   UserBudget budget;
+  std::string trained;  // TrainedOtherwise() of the policy and the budget
   Servo servo;
   LoopTiming timing;
   std::string gains;  // where the servo's gains come from
