@@ -36,7 +36,7 @@ numbers observe "$out/stand.json"
 echo "   picture $out/stand.svg, tables $out/stand.txt"
 
 say "3. Is that true? Push the left hand and measure"
-quietly "$out/push.txt" $silc observe "$out/stand.onnx" --robot g1 --shake hand --forces 2,5,10 \
+quietly "$out/push.txt" $silc observe "$out/stand.onnx" --robot g1 --shake left-hand --forces 2,5,10 \
   --json "$out/push.json"
 numbers shake "$out/push.json"
 echo "   tables $out/push.txt"

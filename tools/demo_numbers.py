@@ -37,7 +37,7 @@ def number(value, unit=""):
 
 def observe(result):
     summary = result["summary"]
-    hand = next(point for point in summary["points"] if point["name"] == "left hand")
+    hand = next(point for point in summary["points"] if point["name"] == "left hand in the world")
     judged = sum(row["judged"] for row in summary["contacts"])
     over = sum(row["judged"] * row["violations"] for row in summary["contacts"] if row["judged"])
     line("left hand, pushed along z, as it is felt", number(hand["one_axis"][2], "N/m"))
@@ -54,7 +54,7 @@ def shake(result):
                           ("one-step K₁", model["one-step K₁"]),
                           ("static K_s with gravity", model["K_s with gravity"]),
                           (f"measured at ±{measured['force']:g} N", measured["one_axis"])):
-        line(f"{result['shake']['point']}, x, y, z: {label}",
+        line(f"left hand, x, y, z: {label}",
              "".join(f"{number(value):>6}" for value in values) + " N/m")
 
 

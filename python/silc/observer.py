@@ -18,6 +18,7 @@ from .policy import Policy
 from .robot import Point, Robot
 
 MODES = ("double support", "left support", "right support", "flight")
+_POINTS = ("com", "left_hand_in_world", "right_hand_in_world")
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,9 @@ class Moment:
     one_step: BudgetReading
     """of K_1"""
     com: PointReading
-    left_hand: PointReading
-    right_hand: PointReading
+    left_hand_in_world: PointReading
+    """what a push at the hand meets: arm and legs; a budget's hands are on the base"""
+    right_hand_in_world: PointReading
     contact_status: str
     one_step_status: str
     static_status: str
@@ -106,20 +108,20 @@ class Moment:
         import pandas
 
         rows = {}
-        for name in ("com", "left_hand", "right_hand"):
+        for name in _POINTS:
             point = getattr(self, name)
             rows[name] = [*point.one_axis, point.worst]
         return pandas.DataFrame.from_dict(rows, "index", columns=["x", "y", "z", "worst"])
 
     def plot(self, point: str = "com", axes=None):
-        """The stiffness of a point along every direction in the x–z and y–z plane, and its budget.
+        """The stiffness of a point along every direction in the x–z and y–z plane.
 
-        Radii are nᵀ K_x n [N/m]. Needs matplotlib; returns its axes.
+        The centre of mass has its budget beside it; a budget's hands are on the base. Radii are nᵀ K_x n [N/m]. Needs matplotlib; returns its axes.
         """
         import matplotlib.pyplot as plt
 
-        if point not in ("com", "left_hand", "right_hand"):
-            raise ValueError(f"point: '{point}' is not one of com, left_hand, right_hand")
+        if point not in _POINTS:
+            raise ValueError(f"point: '{point}' is not one of {', '.join(_POINTS)}")
         if axes is None:
             axes = plt.subplots(1, 2, figsize=(8, 4), subplot_kw={"projection": "polar"})[1]
         K = 0.5 * (getattr(self, point).K_x + getattr(self, point).K_x.T)
@@ -128,9 +130,8 @@ class Moment:
             n = np.zeros((angle.size, 3))
             n[:, plane[0]], n[:, plane[1]] = np.cos(angle), np.sin(angle)
             axis.plot(angle, np.einsum("ai,ij,aj->a", n, K, n), label="observed")
-            bound = getattr(self.budget, point)
-            if bound is not None:
-                axis.plot(angle, (n * n) @ np.array(bound), "--", label="budget")
+            if point == "com" and self.budget.com is not None:
+                axis.plot(angle, (n * n) @ np.array(self.budget.com), "--", label="budget")
             axis.set_rscale("symlog", linthresh=100)
             axis.set_title(f"{point}, {name} plane [N/m]")
             axis.legend(loc="lower right")
@@ -303,7 +304,7 @@ class Observer:
             tracked if mode is None else int(mode),
         )
         readings = {k: BudgetReading(**found.pop(k)) for k in ("one_step", "quasi_static")}
-        points = {k: PointReading(**found.pop(k)) for k in ("com", "left_hand", "right_hand")}
+        points = {k: PointReading(**found.pop(k)) for k in _POINTS}
         return Moment(
             mode=MODES[found.pop("mode")],
             joints=self.policy.robot.joints,

@@ -376,8 +376,12 @@ class Observer {
     d["one_step"] = BudgetReadingDict(r.one_step);
     d["quasi_static"] = BudgetReadingDict(r.quasi_static);
     d["com"] = PointDict(r.com);
-    d["left_hand"] = PointDict(r.hand_in_world[0]);
-    d["right_hand"] = PointDict(r.hand_in_world[1]);
+    for (const int hand : {kLeft, kRight}) {
+      nb::dict point = PointDict(r.hand_in_world[hand]);
+      // a budget's hands are on the base: it does not speak of this point
+      point["worst"] = std::numeric_limits<double>::quiet_NaN();
+      d[hand == kLeft ? "left_hand_in_world" : "right_hand_in_world"] = point;
+    }
     return d;
   }
 

@@ -81,7 +81,7 @@ def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file):
             if reading.status == "ok":
                 judged += 1
                 close([reading.sigma, reading.worst], [expected[key]["sigma"], expected[key]["worst"]])
-        for name in ("com", "left_hand", "right_hand"):
+        for name in ("com", "left_hand_in_world", "right_hand_in_world"):
             point = getattr(moment, name)
             assert point.status == expected[name]["status"]
             if point.status == "ok":
@@ -120,7 +120,7 @@ def test_a_model_without_silcs_sites_will_do():
     policy = silc.load_policy(POLICY)
     a = silc.observe(policy, model, data, mode=0)
     b = silc.observe(policy, bare, other, mode=0)
-    np.testing.assert_allclose(b.left_hand.K_x, a.left_hand.K_x, rtol=1e-9)
+    np.testing.assert_allclose(b.left_hand_in_world.K_x, a.left_hand_in_world.K_x, rtol=1e-9)
     assert b.sigma == pytest.approx(a.sigma, rel=1e-9)
 
 
@@ -173,7 +173,7 @@ def test_tables_and_plots(tmp_path):
     assert isinstance(table, pandas.DataFrame) and list(table.index) == list(robot.joints)
     assert table.loc["left_knee_joint", "K_s"] == pytest.approx(moment.K_s[3, 3])
     assert moment.point_table().loc["com", "z"] == pytest.approx(moment.com.one_axis[2])
-    axes = moment.plot("left_hand")
+    axes = moment.plot("left_hand_in_world")
     axes[0].figure.savefig(tmp_path / "hand.png")
     assert (tmp_path / "hand.png").stat().st_size > 1000
 

@@ -201,7 +201,12 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
   };
   expect("motion inspect " + Path("m.csv") + robot, "the robot has no actor 'lower'");
   expect("observe " + *stand_ + robot, "needs more than 6, this robot has 4");
-  expect("observe " + *stand_ + robot + " --shake hand", "names no hands");
+  expect("observe " + *stand_ + robot + " --shake left-hand", "names no hands");
+  // a point says its side, and whether the legs are in it
+  for (const char* point : {"hand", "hand-on-base", "left_hand"}) {
+    expect("observe " + *stand_ + " --shake " + point,
+           "must be left-hand or right-hand (in the world), left-hand-on-base or");
+  }
   expect("gains --mode compliance" + robot, "needs more than 6, this robot has 4");
   std::string boxes;
   for (int k = 0; k < 31; ++k) {
@@ -454,10 +459,30 @@ TEST_F(Cli, CheckGoesByTheBudgetInsideThePolicy) {
   };
   const std::string wide = "compliance,com=1e6,null_space=1e4,condition=two-sided";
   EXPECT_EQ(check(wide), 0);
+  // so does eval, which says by which condition
+  const Outcome measured = Silc("eval budget --episodes 1 --seconds 0.2 --policy " + policy);
+  EXPECT_EQ(measured.code, 0) << measured.text;
+  EXPECT_NE(measured.text.find("torque followed, two-sided"), std::string::npos) << measured.text;
+  EXPECT_NE(measured.text.find("the budget's condition on K_s"), std::string::npos)
+      << measured.text;
   // the regulator's stiffness is not symmetric: no disc is wide enough for it
   EXPECT_EQ(check("compliance,com=1e6,null_space=1e4"), 1);
   EXPECT_EQ(check(wide + ",null_space=1"), 1);
   EXPECT_EQ(Silc("observe --check " + policy + " --mode " + wide).code, 0) << "the user's word";
+  // a policy of the paper's method was bounded otherwise than it is judged: both verbs say so
+  const Outcome noted = Silc("export " + *stand_ + " " + policy +
+                             " --mode compliance --note silc_method=silc-paper "
+                             "--note silc_bound=4");
+  ASSERT_EQ(noted.code, 0) << noted.text;
+  const Outcome observed = Silc("observe " + policy);
+  EXPECT_NE(observed.text.find("Trained by (S7a) on K₁ at limit 4; judged on K_s with gravity "
+                               "held, torque followed, disc"),
+            std::string::npos)
+      << observed.text;
+  const Outcome evaluated = Silc("eval budget --episodes 1 --seconds 0.2 --policy " + policy);
+  EXPECT_NE(evaluated.text.find("inside: trained by (S7a) on K₁ at limit 4; judged on K_s, disc"),
+            std::string::npos)
+      << evaluated.text;
   fs::remove(policy);
 }
 

@@ -74,12 +74,19 @@ std::string LinePerMetric(const std::vector<ExperimentResult>& results,
 std::string LinePerPolicy(const Experiment& experiment,
                           const std::vector<ExperimentResult>& results,
                           const std::vector<std::string>& names) {
+  std::vector<MetricHandle> shown;
+  for (const MetricHandle what : experiment.headline) {
+    const bool any = std::any_of(results.begin(), results.end(), [&](const ExperimentResult& r) {
+      return r.Find(what) != nullptr;
+    });
+    if (any) shown.push_back(what);
+  }
   std::vector<TableColumn> columns = {{"policy", "", Align::kToLeft}};
-  for (const MetricHandle what : experiment.headline) columns.push_back({what->label, what->unit});
+  for (const MetricHandle what : shown) columns.push_back({what->label, what->unit});
   Table table(columns);
   for (std::size_t k = 0; k < results.size(); ++k) {
     std::vector<std::string> cells = {names[k]};
-    for (const MetricHandle what : experiment.headline) {
+    for (const MetricHandle what : shown) {
       cells.push_back(FormatNumber(results[k].Value(what)));
     }
     table.Row(cells);
@@ -274,11 +281,13 @@ std::string GainsLine(const std::vector<ExperimentResult>& results,
 }
 
 // The tables, and the files that were asked for.
+// @param trained  TrainedOtherwise() of each policy
 void Tell(const Experiment& experiment,
           const EvalArguments& args,
           const ExperimentOptions& options,
           const std::vector<ExperimentResult>& results,
-          const std::vector<std::string>& names) {
+          const std::vector<std::string>& names,
+          const std::vector<std::string>& trained) {
   fmt::print("{}: {}\n", experiment.name, experiment.what);
   fmt::print("{} {} × {} seed{}\nbudget {}: {}; {}\n",
              options.episodes > 0 ? options.episodes : experiment.episodes,
@@ -288,6 +297,14 @@ void Tell(const Experiment& experiment,
              options.budget->name,
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (trained[k].empty()) continue;
+    fmt::print("{}\n",
+               Printable(fmt::format("{}: {}; judged on K_s, {}",
+                                     names[k],
+                                     trained[k],
+                                     Name(options.budget->spec.condition))));
+  }
   fmt::print("{}\n", Printable(GainsLine(results, names)));
   fmt::print("{}",
              Printable(results.size() <= 3 ? LinePerMetric(results, names)
@@ -334,7 +351,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   options.budget = ChooseForAll(args, robot, &policies, &unmeasured);
 
   std::vector<ExperimentResult> results;
-  std::vector<std::string> measured;
+  std::vector<std::string> measured, trained;
   for (const NamedPolicy& policy : policies) {
     unmeasured.Try(policy.path, [&] {
       ProgressLine line(experiment.name + " " + policy.path);
@@ -344,9 +361,10 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
       results.push_back(
           RunExperiment(experiment, policy.path, policy.policy, options, line.callback()));
       measured.push_back(policy.path);
+      trained.push_back(TrainedOtherwise(policy.notes, options.budget->spec));
     });
   }
-  if (!results.empty()) Tell(experiment, args, options, results, ShortNames(measured));
+  if (!results.empty()) Tell(experiment, args, options, results, ShortNames(measured), trained);
   unmeasured.ThrowIfAny();
 }
 

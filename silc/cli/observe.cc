@@ -46,12 +46,14 @@ struct ObserveArguments {
 };
 
 Push::Point ParsePoint(const std::string& name) {
-  if (name == "hand" || name == "left-hand") return Push::Point::kLeftHand;
+  if (name == "left-hand") return Push::Point::kLeftHand;
   if (name == "right-hand") return Push::Point::kRightHand;
-  if (name == "hand-on-base") return Push::Point::kLeftHandOnBase;
+  if (name == "left-hand-on-base") return Push::Point::kLeftHandOnBase;
+  if (name == "right-hand-on-base") return Push::Point::kRightHandOnBase;
   if (name == "com") return Push::Point::kCom;
   throw ConfigError("--shake " + name +
-                    ": must be hand, left-hand, right-hand, hand-on-base or com");
+                    ": must be left-hand or right-hand (in the world), left-hand-on-base or "
+                    "right-hand-on-base, or com");
 }
 
 // Finds out before minutes of work whether the results can be put where they were asked for.
@@ -136,6 +138,7 @@ void Observe(const ObserveArguments& args) {
   });
   run.policy = std::filesystem::path(args.policy).filename().string();
   run.gains = GainsFrom(args, robot, policy);
+  run.trained = TrainedOtherwise(notes, budget.spec);
   const RunSummary summary = Summarize(run);
   fmt::print("{}", Printable(ObservationText(run, summary)));
 
@@ -232,8 +235,9 @@ void AddObserve(CLI::App* app) {
   verb->add_option(
       "--shake",
       args->shake,
-      "also push and measure, standing on a firm floor: hand, left-hand, right-hand, com; "
-      "hand-on-base pulls the left hand against the base");
+      "also push and measure, standing on a firm floor: left-hand, right-hand, com; "
+      "left-hand-on-base and right-hand-on-base pull the hand against the base, which is what a "
+      "budget's hands bound");
   verb->add_option("--forces", args->forces, "pushes of --shake [N]")
       ->delimiter(',')
       ->check(NumberIn(1e-6, 1e4))

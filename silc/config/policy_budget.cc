@@ -166,6 +166,13 @@ std::string CommandText(const PolicyBudget& budget) {
   return text;
 }
 
+std::string TrainedOtherwise(const TrainingNotes& notes, const BudgetSpec& judged) {
+  const std::string bounded = BoundedBy(notes.method);
+  const bool agree = notes.method == Name(Method::kSilc) && judged.condition == Condition::kDisc;
+  if (bounded.empty() || agree) return "";
+  return "trained by " + bounded + (notes.bound.empty() ? "" : " at limit " + notes.bound);
+}
+
 void PutBudget(const UserBudget& budget, TrainingNotes* notes) {
   notes->mode = budget.name;
   notes->budget = BudgetYaml(budget.spec);

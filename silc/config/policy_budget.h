@@ -35,6 +35,10 @@ PolicyBudget BudgetOfPolicy(const TrainingNotes& notes,
 /// "com 400 N/m, hands 200 N/m, null space 100 N·m/rad": what is commanded of `budget`.
 std::string CommandText(const PolicyBudget& budget);
 
+/// How a policy was trained where that is not how `judged` judges it, on K_s by its condition:
+/// "trained by (S7a) on K₁ at limit 4". "" where the two agree, and for a training without a bound.
+std::string TrainedOtherwise(const TrainingNotes& notes, const BudgetSpec& judged);
+
 /// The budget as the metadata of a policy file carry it.
 void PutBudget(const UserBudget& budget, TrainingNotes* notes);
 

@@ -9,6 +9,23 @@ namespace silc {
 namespace {
 
 // What a policy carries is what it is judged by, whatever the file of that name says by now.
+// The paper's method bounds K₁ by (S7a), and its policies are judged on K_s all the same: that is
+// said, with the limit where the file has one. What was trained as it is judged needs no word.
+TEST(TrainedOtherwise, SaysWhatWasBoundedInstead) {
+  const BudgetSpec disc = ReadBudget("compliance").spec;
+  const BudgetSpec two_sided = ReadBudget("compliance,condition=two-sided").spec;
+  TrainingNotes notes;
+  notes.method = "silc-paper";
+  EXPECT_EQ(TrainedOtherwise(notes, disc), "trained by (S7a) on K₁");
+  notes.bound = "4";
+  EXPECT_EQ(TrainedOtherwise(notes, disc), "trained by (S7a) on K₁ at limit 4");
+  notes.method = "silc";
+  EXPECT_EQ(TrainedOtherwise(notes, disc), "");
+  EXPECT_EQ(TrainedOtherwise(notes, two_sided), "trained by (S7c) on K_s at limit 4");
+  notes.method = "alcp";
+  EXPECT_EQ(TrainedOtherwise(notes, two_sided), "");
+}
+
 TEST(PolicyBudget, IsTheOneInsideTheFile) {
   UserBudget mine = ReadBudget("compliance,com=123,gravity=followed");
   mine.name = "compliance";

@@ -32,6 +32,7 @@ struct Sample {
   QuadraticFormTest shown;     // on K₁, the same directions at every step: for the curve
   double worst_one_step = NAN, worst_static = HUGE_VAL;  // [1] λ_max
   double sigma_paper = NAN, disc = HUGE_VAL;             // [1] (S7a) on K₁, (S7c) on K_s
+  double own = HUGE_VAL;  // [1] the budget's condition on K_s: `disc` where that is the disc
   bool sound = false;
 };
 
@@ -92,11 +93,13 @@ BudgetTrial RunBudgetTrial(const RobotModel& robot,
   ObserverOptions observe;
   observe.servo = loop.options().servo;
   observe.budget = budget;
+  const ObserverOptions own_options = observe;
+  observe.budget.condition = Condition::kDisc;
   ObserverOptions paper_options = observe;
   paper_options.one_step_sigma = true;
   paper_options.budget.condition = Condition::kOneSided;
   paper_options.budget.hand_floor.setZero();  // which (S7a) does not have
-  StiffnessObserver disc(observe), paper(paper_options);
+  StiffnessObserver disc(observe), own(own_options), paper(paper_options);
   PolicyJacobians jacobians;
   BodyJacobians body;
   ContactModeTracker tracker = MakeContactTracker(robot);
@@ -118,7 +121,10 @@ BudgetTrial RunBudgetTrial(const RobotModel& robot,
       s.sound = reading.quasi_static.status == StiffnessStatus::kOk;
       if (s.sound) {
         s.worst_static = reading.quasi_static.worst;
-        s.disc = reading.quasi_static.sigma;
+        s.disc = s.own = reading.quasi_static.sigma;
+      }
+      if (s.sound && budget.condition != Condition::kDisc) {
+        s.own = own.Observe(jacobians, body, s.mode).quasi_static.sigma;
       }
       // the paper's test, on the paper's stiffness
       ReducedBudget reduced;
@@ -239,6 +245,13 @@ ExperimentResult RunBudget(const Policy& policy,
       MeanMetric(declared.disc_violations,
                  trial_share([](const Sample& s) { return !(s.disc <= 1); }, one)),
       MeanMetric(declared.sound_share, trial_share([](const Sample& s) { return s.sound; }, one))};
+  if (budget.condition != Condition::kDisc) {
+    result.metrics.push_back(
+        MeanMetric(declared.condition_violations,
+                   trial_share([](const Sample& s) { return !(s.own <= 1); }, one)));
+    result.metrics.push_back(QuantileMetric(
+        declared.condition_p99, trials, 0.99, [](const Sample& s) { return s.own; }, any));
+  }
   using Declared = metric::BudgetMetrics;
   const auto quantiles = [&](const Declared::Quantiles& into, auto filter) {
     const auto add = [&](MetricHandle what, auto value) {

@@ -210,13 +210,18 @@ void CheckFits(const Policy& policy, const RobotModel& robot) {
 
 // What a thread needs for itself.
 struct Worker {
-  Worker(const ObserverOptions& disc_options, const ObserverOptions& paper_options)
-      : target(Eigen::VectorXd::Zero(kTaskJoints)), disc(disc_options), paper(paper_options) {}
+  Worker(const ObserverOptions& disc_options,
+         const ObserverOptions& own_options,
+         const ObserverOptions& paper_options)
+      : target(Eigen::VectorXd::Zero(kTaskJoints)),
+        disc(disc_options),
+        own(own_options),
+        paper(paper_options) {}
   ObservationInput input;
   Eigen::VectorXd target;
   BodyJacobians body;
   PolicyJacobians jacobians;
-  StiffnessObserver disc, paper;
+  StiffnessObserver disc, own, paper;  // by (S7c), by the budget's condition, by (S7a)
 };
 
 std::vector<Worker> MakeWorkers(const Policy& policy,
@@ -228,12 +233,14 @@ std::vector<Worker> MakeWorkers(const Policy& policy,
   disc.servo.kd = gains.kd;
   disc.servo.alpha = policy.action_scale();
   disc.budget = options.budget;
+  const ObserverOptions own = disc;
+  disc.budget.condition = Condition::kDisc;
   ObserverOptions paper = disc;
   paper.one_step_sigma = true;
   paper.budget.condition = Condition::kOneSided;
   paper.budget.hand_floor.setZero();  // which (S7a) does not have
   std::vector<Worker> workers;
-  for (int i = 0; i < count; ++i) workers.emplace_back(disc, paper);
+  for (int i = 0; i < count; ++i) workers.emplace_back(disc, own, paper);
   return workers;
 }
 
@@ -283,6 +290,10 @@ void Observe(LocoEnv& env, int i, ContactMode mode, Runner* r, Worker* worker) {
   sample.sound = disc.quasi_static.status == StiffnessStatus::kOk;
   sample.disc = disc.quasi_static.sigma;
   sample.worst = disc.quasi_static.worst;
+  sample.own = sample.disc;
+  if (worker->own.options().budget.condition != Condition::kDisc) {
+    sample.own = worker->own.Observe(worker->jacobians, worker->body, mode).quasi_static.sigma;
+  }
   const StiffnessReading& paper = worker->paper.Observe(worker->jacobians, worker->body, mode);
   sample.paper = paper.one_step.sigma;
   sample.paper_worst = paper.one_step.worst;

@@ -51,12 +51,14 @@ struct EpisodeResult {
   MotionMeasures all, lower, upper;  // of all joints, of legs and waist, of the arms
 };
 
-/// σ of (S7c) on K_s, and what the paper's own method bounds, at one moment.
+/// σ of (S7c) on K_s, of the budget's own condition, and what the paper's own method bounds, at one
+/// moment.
 struct SigmaSample {
   int episode = 0;
   ContactMode mode;
   bool sound = false;      // K_s and its budget exist and the action loop is proven stable
   double disc = 0;         // [1] (S7c) on K_s
+  double own = 0;          // [1] the budget's condition on K_s: `disc` where that is the disc
   double worst = 0;        // [1] λ_max of the quadratic form of K_s against the budget
   double paper = 0;        // [1] (S7a) on K₁
   double paper_worst = 0;  // [1] λ_max of the quadratic form of K₁ against the budget

@@ -64,8 +64,16 @@ TEST(Episodes, ServosAloneFallAndTheirStiffnessIsTheGains) {
   EXPECT_EQ(report.DiscShare(1.05), 1);
   options.budget.null_stiffness = 0.5;  // ‖2 M⁻¹Kp − I‖ = 3
   const EpisodeReport half = RunEpisodes(Silent(), options);
-  for (const SigmaSample& s : half.sigma) EXPECT_NEAR(s.disc, 3, 1e-6);
+  for (const SigmaSample& s : half.sigma) {
+    EXPECT_NEAR(s.disc, 3, 1e-6);
+    EXPECT_EQ(s.own, s.disc);
+  }
   EXPECT_EQ(half.DiscShare(1.05), 0);
+  options.budget.condition = Condition::kTwoSided;  // ‖M⁻¹Kp‖ = 2, and the disc as before
+  for (const SigmaSample& s : RunEpisodes(Silent(), options).sigma) {
+    EXPECT_NEAR(s.own, 2, 1e-6);
+    EXPECT_NEAR(s.disc, 3, 1e-6);
+  }
 }
 
 TEST(Episodes, TheSameSeedGivesTheSameEpisodesAtAnyThreadCount) {

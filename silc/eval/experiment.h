@@ -118,11 +118,9 @@ struct Experiment {
   int episodes = 1;            // default of ExperimentOptions::episodes
   std::string unit;            // what an episode is: "robots", "trials"
   const MetricTable& metrics;  // all it may give
-  /// The metrics a table of one line per policy shows.
+  /// The metrics a table of one line per policy shows, of those that a result has.
   std::vector<MetricHandle> headline;
   ExperimentFunction run;
-  /// Whether it asks, moment by moment, if the budget holds, by the disc condition (S7c).
-  bool observes_budget = false;
   /// Whether a figure of several policies gives each its own panels: where one policy already has
   /// several curves in a panel.
   bool plots_apart = false;

@@ -34,6 +34,7 @@ struct HandLoadMetrics : MetricTable {
       Declare("step_response_time", "time to 90 % of the displacement", "s", Better::kLower);
   MetricHandle step_sway =
       Declare("step_sway", "hand's P95−P5 under the load", "m", Better::kLower);
+  // the hand in the world, pushed from outside: arm and legs in series
   AxisMetrics measured_2n = DeclareAxes("measured_2n", "measured ±2 N", "N/m", Better::kNeither);
   AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
   AxisMetrics measured_40n = DeclareAxes("measured_40n", "measured ±40 N", "N/m", Better::kNeither);
@@ -42,10 +43,15 @@ struct HandLoadMetrics : MetricTable {
   AxisMetrics static_stiffness = DeclareAxes("static", "static K_s", "N/m", Better::kNeither);
   AxisMetrics static_gravity =
       DeclareAxes("static_gravity", "K_s with gravity", "N/m", Better::kNeither);
+  // the hand on the base, pulled against it: what a budget's hands are about
+  AxisMetrics on_base =
+      DeclareAxes("on_base", "on the base, measured ±10 N", "N/m", Better::kNeither);
+  AxisMetrics on_base_static_gravity = DeclareAxes(
+      "on_base_static_gravity", "on the base, K_s with gravity", "N/m", Better::kNeither);
   // where the budget has hands
-  AxisMetrics spec = DeclareAxes("spec", "specified", "N/m", Better::kNeither);
-  AxisMetrics measured_over_spec =
-      DeclareAxes("measured_over_spec", "measured/specified", "", Better::kNeither);
+  AxisMetrics spec = DeclareAxes("spec", "on the base, specified", "N/m", Better::kNeither);
+  AxisMetrics on_base_over_spec =
+      DeclareAxes("on_base_over_spec", "on the base, measured/specified", "", Better::kNeither);
   MetricHandle action_loop_radius =
       Declare("action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
   MetricHandle sway = Declare("sway", "sway of the unpushed hand", "m", Better::kLower);
@@ -63,6 +69,13 @@ struct BudgetMetrics : MetricTable {
       Declare("worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
   MetricHandle worst_moments_static =
       Declare("worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
+  // where the budget's condition is not the disc
+  MetricHandle condition_violations = Declare("condition_violations",
+                                              "moments with σ > 1, the budget's condition on K_s",
+                                              "%",
+                                              Better::kLower);
+  MetricHandle condition_p99 =
+      Declare("condition_p99", "σ p99, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_violations =
       Declare("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
   MetricHandle sound_share =
@@ -104,6 +117,11 @@ struct EpisodeMetrics : MetricTable {
   MetricHandle arm_error = Declare("arm_error", "arm error, RMS", "rad", Better::kLower);
   MetricHandle saturation = Declare("saturation", "torque at its limit", "%", Better::kLower);
 
+  // where the budget's condition is not the disc
+  MetricHandle condition_within =
+      Declare("condition_within", "σ ≤ 1.05, the budget's condition on K_s", "%", Better::kHigher);
+  MetricHandle condition_median =
+      Declare("condition_median", "σ median, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_within = Declare("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
   MetricHandle paper_within =
       Declare("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);

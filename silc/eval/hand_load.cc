@@ -18,7 +18,8 @@ constexpr double kLoad = -40;  // [N] along z of W, at the left hand
 constexpr double kHold = 5;    // [s] the load stays on
 constexpr double kWindow = 2;  // [s] at the end over which displacement is averaged
 const std::vector<double> kRamps = {2, 10, 20, 40};  // [N] the smallest is for the linear model
-const char kStepPanel[] = "left hand, z, under −40 N";
+const std::vector<double> kOnBaseRamps = {10};       // [N] at which the spec is asked for
+const char kStepPanel[] = "left hand in the world, z, under −40 N";
 const char* kAxes[] = {"x", "y", "z"};
 
 struct LoadTrial {
@@ -28,7 +29,8 @@ struct LoadTrial {
   double sway = kNan;       // [m] P95−P5 over the window: how far it is from resting
   bool stepped = false;     // a contact changed while the load was on
   std::vector<double> time, z;
-  ShakeResult shake;
+  ShakeResult in_world;  // pushed from outside: arm and legs in series
+  ShakeResult on_base;   // pulled against the base, as a budget's hands are meant
 };
 
 // The load and its unloaded twin, control step by control step.
@@ -79,22 +81,25 @@ LoadTrial RunLoadTrial(const RobotModel& robot,
   if (trial.end != LoopStatus::kRunning) return trial;
   Step(loop, watch, &trial);
   ShakeOptions shake;
+  shake.settle = loop.period();  // it has settled already
   shake.point = Push::Point::kLeftHand;
   shake.forces = kRamps;
-  shake.settle = loop.period();  // it has settled already
-  trial.shake = Shake(loop, shake);
-  if (trial.end == LoopStatus::kRunning) trial.end = trial.shake.settled;
+  trial.in_world = Shake(loop, shake);
+  shake.point = Push::Point::kLeftHandOnBase;
+  shake.forces = kOnBaseRamps;
+  trial.on_base = Shake(loop, shake);
+  if (trial.end == LoopStatus::kRunning) trial.end = trial.in_world.settled;
   return trial;
 }
 
 // Displacement along an axis for +F and −F of each level, as points of one curve.
-Curve RampCurve(const LoadTrial& trial, int axis) {
-  Curve curve{fmt::format("left hand, force along {}", kAxes[axis]),
+Curve RampCurve(const ShakeResult& shake, int axis) {
+  Curve curve{fmt::format("{}, force along {}", shake.point, kAxes[axis]),
               "measured",
               fmt::format("displacement along {} [m]", kAxes[axis]),
               "force [N]"};
   curve.style = Curve::Style::kPoints;
-  for (const ShakeLevel& level : trial.shake.levels) {
+  for (const ShakeLevel& level : shake.levels) {
     curve.x.push_back(level.plus(axis, axis));
     curve.y.push_back(level.force);
     curve.x.push_back(level.minus(axis, axis));
@@ -103,53 +108,62 @@ Curve RampCurve(const LoadTrial& trial, int axis) {
   return curve;
 }
 
-// A spring as a line through the origin over the force range.
-Curve Spring(const std::string& label, int axis, double stiffness, Curve::Style style) {
-  Curve curve{fmt::format("left hand, force along {}", kAxes[axis]),
+// A spring as a line through the origin over the force range of `shake`, into its panel.
+Curve Spring(const ShakeResult& shake,
+             const std::string& label,
+             int axis,
+             double stiffness,
+             Curve::Style style) {
+  const double force = shake.levels.back().force;
+  Curve curve{fmt::format("{}, force along {}", shake.point, kAxes[axis]),
               label,
               fmt::format("displacement along {} [m]", kAxes[axis]),
               "force [N]",
-              {-kRamps.back() / stiffness, kRamps.back() / stiffness},
-              {-kRamps.back(), kRamps.back()},
+              {-force / stiffness, force / stiffness},
+              {-force, force},
               style};
   return curve;
 }
 
-// What one axis' ramps say: measured, predicted, and against the spec.
+// What one axis' ramps say: measured and predicted in the world; on the base against the spec, too.
 void AddRampMetrics(const std::vector<LoadTrial>& trials,
                     const UserBudget& budget,
                     int axis,
                     ExperimentResult* result) {
   const metric::HandLoadMetrics& declared = metric::HandLoad();
-  const auto measured = [&](std::size_t level) {
+  using Point = ShakeResult LoadTrial::*;
+  constexpr Point kInWorld = &LoadTrial::in_world, kOnBase = &LoadTrial::on_base;
+  const auto measured = [&](Point point, std::size_t level) {
     std::vector<double> values;
-    for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.shake, level, axis));
+    for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.*point, level, axis));
     return values;
   };
-  const auto predicted = [&](std::size_t model) {
+  const auto predicted = [&](Point point, std::size_t model) {
     std::vector<double> values;
     for (const LoadTrial& t : trials) {
-      const bool there = model < t.shake.predictions.size();
-      values.push_back(there ? t.shake.predictions[model].one_axis[axis] : kNan);
+      const std::vector<ShakePrediction>& predictions = (t.*point).predictions;
+      values.push_back(model < predictions.size() ? predictions[model].one_axis[axis] : kNan);
     }
     return values;
   };
   const auto add = [&](const AxisMetrics& family, const std::vector<double>& values) {
     result->metrics.push_back(StiffnessMetric(family[axis], values));
   };
-  add(declared.measured_2n, measured(0));
-  add(declared.measured, measured(1));
-  add(declared.measured_40n, measured(3));
-  add(declared.pd, predicted(0));
-  add(declared.one_step, predicted(1));
-  add(declared.static_stiffness, predicted(2));
-  add(declared.static_gravity, predicted(3));
+  add(declared.measured_2n, measured(kInWorld, 0));
+  add(declared.measured, measured(kInWorld, 1));
+  add(declared.measured_40n, measured(kInWorld, 3));
+  add(declared.pd, predicted(kInWorld, 0));
+  add(declared.one_step, predicted(kInWorld, 1));
+  add(declared.static_stiffness, predicted(kInWorld, 2));
+  add(declared.static_gravity, predicted(kInWorld, 3));
+  add(declared.on_base, measured(kOnBase, 0));
+  add(declared.on_base_static_gravity, predicted(kOnBase, 3));
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->metrics.push_back({declared.spec[axis], spec});
-    std::vector<double> ratio = measured(1);
+    std::vector<double> ratio = measured(kOnBase, 0);
     for (double& r : ratio) r /= spec;
-    add(declared.measured_over_spec, ratio);
+    add(declared.on_base_over_spec, ratio);
   }
 }
 
@@ -160,22 +174,27 @@ void AddRampCurves(const std::vector<LoadTrial>& trials,
                    int axis,
                    ExperimentResult* result) {
   const metric::HandLoadMetrics& declared = metric::HandLoad();
-  if (trials[which].shake.levels.empty()) return;
-  result->curves.push_back(RampCurve(trials[which], axis));
-  const Metric* modelled = result->Find(declared.static_gravity[axis]);
-  if (std::isfinite(modelled->samples[which])) {
-    result->curves.push_back(
-        Spring("K_s with gravity", axis, modelled->samples[which], Curve::Style::kSolid));
+  const ShakeResult &in_world = trials[which].in_world, &on_base = trials[which].on_base;
+  const auto add_model = [&](const ShakeResult& shake,
+                             const std::string& label,
+                             const AxisMetrics& family,
+                             Curve::Style style) {
+    const double stiffness = result->Find(family[axis])->samples[which];
+    if (!std::isfinite(stiffness)) return;
+    result->curves.push_back(Spring(shake, label, axis, stiffness, style));
+  };
+  if (!in_world.levels.empty()) {
+    result->curves.push_back(RampCurve(in_world, axis));
+    add_model(in_world, "K_s with gravity", declared.static_gravity, Curve::Style::kSolid);
+    add_model(in_world, "one-step K₁", declared.one_step, Curve::Style::kDotted);
   }
-  const Metric* one_step = result->Find(declared.one_step[axis]);
-  if (std::isfinite(one_step->samples[which])) {
-    result->curves.push_back(
-        Spring("one-step K₁", axis, one_step->samples[which], Curve::Style::kDotted));
-  }
+  if (on_base.levels.empty()) return;
+  result->curves.push_back(RampCurve(on_base, axis));
+  add_model(on_base, "K_s with gravity", declared.on_base_static_gravity, Curve::Style::kSolid);
   if (budget.spec.hand[kLeft]) {
-    Curve spec = Spring("specified", axis, (*budget.spec.hand[kLeft])[axis], Curve::Style::kDashed);
-    spec.shared = true;
-    result->curves.push_back(spec);
+    const double spec = (*budget.spec.hand[kLeft])[axis];
+    result->curves.push_back(Spring(on_base, "specified", axis, spec, Curve::Style::kDashed));
+    result->curves.back().shared = true;
   }
 }
 
@@ -184,15 +203,17 @@ void AddRampNotes(const std::vector<LoadTrial>& trials, ExperimentResult* result
   int fell_pushed = 0, pushes = 0, unsettled = 0;
   for (int axis = 0; axis < 3; ++axis) {
     for (const LoadTrial& t : trials) {
-      for (std::size_t l = 0; l < t.shake.levels.size(); ++l) {
-        const auto& ends_of = t.shake.levels[l].end[axis];
-        for (const LoopStatus end : ends_of) {
-          ++pushes;
-          fell_pushed += end != LoopStatus::kRunning;
+      for (const ShakeResult* shake : {&t.in_world, &t.on_base}) {
+        for (std::size_t l = 0; l < shake->levels.size(); ++l) {
+          const auto& ends_of = shake->levels[l].end[axis];
+          for (const LoopStatus end : ends_of) {
+            ++pushes;
+            fell_pushed += end != LoopStatus::kRunning;
+          }
+          const bool lasted =
+              ends_of[0] == LoopStatus::kRunning && ends_of[1] == LoopStatus::kRunning;
+          unsettled += lasted && std::isnan(RestingStiffness(*shake, l, axis));
         }
-        const bool lasted =
-            ends_of[0] == LoopStatus::kRunning && ends_of[1] == LoopStatus::kRunning;
-        unsettled += lasted && std::isnan(RestingStiffness(t.shake, l, axis));
       }
     }
   }
@@ -262,37 +283,27 @@ ExperimentResult RunHandLoad(const Policy& policy,
   AddSurvival(declared, ends, &result);
   AddRampNotes(trials, &result);
   // statuses of the predictions, once each
-  for (const ShakePrediction& p : shown.shake.predictions) {
+  for (const ShakePrediction& p : shown.in_world.predictions) {
     if (p.status != StiffnessStatus::kOk) {
       result.notes.push_back(fmt::format("{}: {}", p.name, Describe(p.status)));
     }
   }
-  if (!shown.shake.predictions.empty()) {
-    result.metrics.push_back({declared.action_loop_radius, shown.shake.loop.rho});
-    result.metrics.push_back({declared.sway, shown.shake.sway});
+  if (!shown.in_world.predictions.empty()) {
+    result.metrics.push_back({declared.action_loop_radius, shown.in_world.loop.rho});
+    result.metrics.push_back({declared.sway, shown.in_world.sway});
   }
   result.settings = {
       {"load", fmt::format("{:g} N along z at the left hand", kLoad)},
       {"settling", "4 to 5 s standing before the load or a ramp, drawn per trial"},
       {"load held", fmt::format("{:g} s, last {:g} s averaged", kHold, kWindow)},
-      {"ramps", "±2, ±10, ±20, ±40 N along x, y, z; 1.5 s up, 3 s held, last 1 s averaged"},
+      {"ramps",
+       "along x, y, z: ±2, ±10, ±20, ±40 N at the hand in the world, ±10 N between base and hand; "
+       "1.5 s up, 3 s held, last 1 s averaged"},
       {"trials per seed", std::to_string(options.episodes)}};
   Curve curve{
       kStepPanel, "", "time after the load [s]", "z − unloaded twin's [m]", shown.time, shown.z};
   Thin(&curve.x, &curve.y);
   result.curves.insert(result.curves.begin(), std::move(curve));
-  if (budget.spec.hand[kLeft]) {
-    const double z = kLoad / (*budget.spec.hand[kLeft]).z();
-    Curve level{kStepPanel,
-                "specified",
-                "time after the load [s]",
-                "z − unloaded twin's [m]",
-                {0, kHold},
-                {z, z},
-                Curve::Style::kDashed};
-    level.shared = true;
-    result.curves.push_back(level);
-  }
   return result;
 }
 

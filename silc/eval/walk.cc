@@ -110,6 +110,7 @@ double OrderStatistic(std::vector<double>* values, double p) {
 
 void AddStiffness(const metric::EpisodeMetrics& declared,
                   const EpisodeReport& report,
+                  Condition condition,
                   ExperimentResult* result) {
   if (report.sigma.empty()) return;
   const auto disc = [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; };
@@ -130,6 +131,11 @@ void AddStiffness(const metric::EpisodeMetrics& declared,
                  const std::function<bool(const SigmaSample&)>& filter = {}) {
     result->metrics.push_back(MomentMetric(what, report, value, statistic, filter));
   };
+  if (condition != Condition::kDisc) {
+    const auto own = [](const SigmaSample& s) { return s.sound ? s.own : HUGE_VAL; };
+    add(declared.condition_within, own, within);
+    add(declared.condition_median, own, quantile(0.5));
+  }
   add(declared.disc_within, disc, within);
   add(declared.paper_within, paper, within);
   add(declared.disc_median, disc, quantile(0.5));
@@ -201,7 +207,7 @@ ExperimentResult Report(const metric::EpisodeMetrics& declared,
   std::vector<double> saturation;
   for (const EpisodeResult& e : report.episodes) saturation.push_back(100 * e.saturation);
   result.metrics.push_back(MeanMetric(declared.saturation, saturation));
-  AddStiffness(declared, report, &result);
+  AddStiffness(declared, report, options.Budget().spec.condition, &result);
   result.settings = {
       {"robots per seed", std::to_string(options.episodes)},
       {"hand forces", fmt::format("{:g} of the task's", options.force_scale)},

@@ -256,9 +256,12 @@ void ClosedLoop::ApplyPush() {
       at_body(robot_->hand_body()[kRight], push_.f_W, HandPosition(kRight));
       break;
     case Push::Point::kLeftHandOnBase:
-      at_body(robot_->hand_body()[kLeft], push_.f_W, HandPosition(kLeft));
-      at_body(robot_->base_body(), -push_.f_W, HandPosition(kLeft));
+    case Push::Point::kRightHandOnBase: {
+      const int hand = push_.point == Push::Point::kLeftHandOnBase ? kLeft : kRight;
+      at_body(robot_->hand_body()[hand], push_.f_W, HandPosition(hand));
+      at_body(robot_->base_body(), -push_.f_W, HandPosition(hand));
       break;
+    }
     case Push::Point::kCom:
       // shared out by mass, a force has the generalised components J_comᵀ f and no others
       for (int body = 1; body < model->nbody; ++body) {

@@ -17,10 +17,21 @@ namespace silc {
 
 /// A force on the robot from outside, constant in W while it lasts.
 struct Push {
-  /// kLeftHandOnBase: a spring balance between the base and the left hand. Its other end pulls the
-  /// base the opposite way, along the same line, so that nothing acts on the robot as a whole and
-  /// the generalised force is J_handᵀ f with the base at rest: what a budget's hands are about.
-  enum class Point { kNone, kCom, kLeftHand, kRightHand, kBase, kBody, kLeftHandOnBase };
+  /// kLeftHand, kRightHand: the hand in the world. The force finds arm and legs in series.
+  /// kLeftHandOnBase, kRightHandOnBase: a spring balance between the base and the hand. Its other
+  /// end pulls the base the opposite way, along the same line, so that nothing acts on the robot as
+  /// a whole and the generalised force is J_handᵀ f with the base at rest: what a budget's hands
+  /// are about.
+  enum class Point {
+    kNone,
+    kCom,
+    kLeftHand,
+    kRightHand,
+    kBase,
+    kBody,
+    kLeftHandOnBase,
+    kRightHandOnBase
+  };
   Point point = Point::kNone;
   Eigen::Vector3d f_W = Eigen::Vector3d::Zero();  // [N] what the world applies to the robot
   // with kBody alone: a point fixed to any body

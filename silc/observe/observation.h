@@ -18,10 +18,14 @@ namespace silc {
 /// Frequencies at which joint damping is tabulated.
 inline constexpr std::array<double, 3> kDampingHz = {1, 3, 10};  // [Hz]
 
-/// What a moment keeps of a StiffnessReading: the same, in matrices as large as the robot.
+/// What a moment keeps of a StiffnessReading, in matrices as large as the robot, and what a hand
+/// feels like on the base.
 struct MomentReading {
   MomentReading() = default;
-  explicit MomentReading(const StiffnessReading& reading);
+  /// @param contact  the kinematics behind `reading`
+  MomentReading(const StiffnessReading& reading,
+                const ContactKinematics& contact,
+                const BudgetSpec& budget);
 
   StiffnessStatus contact_status = StiffnessStatus::kNotFinite;
   StiffnessStatus one_step_status = StiffnessStatus::kNotFinite;
@@ -31,7 +35,12 @@ struct MomentReading {
   ActionLoopRadius loop;
   double loop_condition = 0;  // [1]
   BudgetReading one_step, quasi_static;
-  PointReading com, hand_in_world[2];
+  PointReading com;
+  /// A hand that somebody pushes: it stands on arm and legs. No budget speaks of it: `worst` is
+  /// NaN.
+  PointReading hand_in_world[2];
+  /// A hand pulled against the base: waist and arm alone, what a budget's hands bound.
+  PointReading hand_on_base[2];
 };
 
 /// Everything observed at one control step. Matrices are NaN where their status is not kOk.
@@ -81,6 +90,7 @@ struct ObservationRun {
   std::string robot;
   std::string source;  // "standing pose", "rollout of 10 s, command …", "states from FILE"
   UserBudget budget;
+  std::string trained;  // TrainedOtherwise() of the policy and the budget
   Servo servo;
   LoopTiming timing;
   std::string gains;  // where the servo's gains come from

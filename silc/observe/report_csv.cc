@@ -16,7 +16,11 @@ std::string CsvHeader(const std::vector<std::string>& joints) {
   const auto write = [&out](fmt::string_view format, auto... args) {
     fmt::vformat_to(std::back_inserter(out), format, fmt::make_format_args(args...));
   };
-  for (const char* point : {"com", "left_hand", "right_hand"}) {
+  for (const char* point : {"com",
+                            "left_hand_in_world",
+                            "right_hand_in_world",
+                            "left_hand_on_base",
+                            "right_hand_on_base"}) {
     for (const char* axis : {"x", "y", "z"}) write(",{}_{}_N_per_m", point, axis);
   }
   for (const std::string& joint : joints) write(",K1_{}_Nm_per_rad", joint);
@@ -48,8 +52,11 @@ std::string CsvRow(const Moment& moment) {
   number(reading.quasi_static.sigma);
   number(reading.quasi_static.worst);
   number(reading.one_step.sigma);
-  for (const PointReading* point :
-       {&reading.com, &reading.hand_in_world[0], &reading.hand_in_world[1]}) {
+  for (const PointReading* point : {&reading.com,
+                                    &reading.hand_in_world[0],
+                                    &reading.hand_in_world[1],
+                                    &reading.hand_on_base[0],
+                                    &reading.hand_on_base[1]}) {
     for (int axis = 0; axis < 3; ++axis) number(point->one_axis[axis]);
   }
   for (const double k : reading.K_1_diag) number(k);

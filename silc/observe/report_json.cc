@@ -111,8 +111,10 @@ Json MomentJson(const Moment& moment) {
             {"violations", moment.random_directions.violations},
             {"worst_ratio", Number(moment.random_directions.worst_ratio)}}},
           {"com", Point(reading.com)},
-          {"left_hand", Point(reading.hand_in_world[0])},
-          {"right_hand", Point(reading.hand_in_world[1])},
+          {"left_hand_in_world", Point(reading.hand_in_world[0])},
+          {"right_hand_in_world", Point(reading.hand_in_world[1])},
+          {"left_hand_on_base", Point(reading.hand_on_base[0])},
+          {"right_hand_on_base", Point(reading.hand_on_base[1])},
           {"damping", std::move(damping)},
           {"K_1", Matrix(reading.K_1)},
           {"K_s", Matrix(reading.K_s)}};
@@ -201,7 +203,7 @@ Json ShakeJson(const ShakeResult& shake) {
 
 ObservationJsonWriter::ObservationJsonWriter(std::function<void(std::string_view)> write)
     : write_(std::move(write)) {
-  write_("{\"format\":\"silc-observation\",\"version\":1,\"moments\":[");
+  write_("{\"format\":\"silc-observation\",\"version\":2,\"moments\":[");
 }
 
 void ObservationJsonWriter::Add(const Moment& moment) {

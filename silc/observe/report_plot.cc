@@ -26,6 +26,17 @@ constexpr int kBudgetColor = 0;
 // of a policy without a static answer; the reason is a sentence, and the report has it
 constexpr const char* kNoStatic = "no static stiffness: the report says why";
 
+// A hand is drawn on the base where the budget bounds it there, else as somebody feels it who
+// pushes.
+std::string HandName(const ObservationRun& run, int hand) {
+  return std::string(hand == kLeft ? "left" : "right") +
+         (run.budget.spec.hand[hand] ? " hand on the base" : " hand in the world");
+}
+const PointReading& HandOf(const ObservationRun& run, const Moment& moment, int hand) {
+  return run.budget.spec.hand[hand] ? moment.reading.hand_on_base[hand]
+                                    : moment.reading.hand_in_world[hand];
+}
+
 // Stretches of equal contact mode; double support stays unshaded.
 std::vector<Band> ContactBands(const ObservationRun& run) {
   std::vector<Band> bands;
@@ -178,9 +189,7 @@ Eigen::Matrix3d MedianMatrix(const ObservationRun& run,
 
 std::vector<Panel> EllipsePanels(const ObservationRun& run) {
   const auto com = [](const Moment& m) -> const PointReading& { return m.reading.com; };
-  const auto hand = [](const Moment& m) -> const PointReading& {
-    return m.reading.hand_in_world[0];
-  };
+  const auto hand = [&](const Moment& m) -> const PointReading& { return HandOf(run, m, kLeft); };
   std::vector<Panel> panels;
   const auto ellipse = [&](const std::string& title, int a, int b, const auto& point) {
     Panel panel;
@@ -211,7 +220,10 @@ std::vector<Panel> EllipsePanels(const ObservationRun& run) {
   panels.push_back(
       with_budget(ellipse("centre of mass under 10 N, from above", 0, 1, com), spec.com, 0, 1));
   panels.push_back(
-      with_budget(ellipse("left hand under 10 N, from the side", 0, 2, hand), spec.hand[0], 0, 2));
+      with_budget(ellipse(HandName(run, kLeft) + " under 10 N, from the side", 0, 2, hand),
+                  spec.hand[kLeft],
+                  0,
+                  2));
   return panels;
 }
 
@@ -228,15 +240,17 @@ std::string ObservationSvg(const ObservationRun& run) {
         run, "centre of mass", run.budget.spec.com, [](const Moment& m) -> const PointReading& {
           return m.reading.com;
         }));
-    figure.panels.push_back(PointPanel(
-        run, "left hand", run.budget.spec.hand[0], [](const Moment& m) -> const PointReading& {
-          return m.reading.hand_in_world[0];
-        }));
+    figure.panels.push_back(
+        PointPanel(run,
+                   HandName(run, kLeft),
+                   run.budget.spec.hand[kLeft],
+                   [&](const Moment& m) -> const PointReading& { return HandOf(run, m, kLeft); }));
     figure.panels.push_back(SigmaPanel(run));
-    figure.panels.push_back(PointPanel(
-        run, "right hand", run.budget.spec.hand[1], [](const Moment& m) -> const PointReading& {
-          return m.reading.hand_in_world[1];
-        }));
+    figure.panels.push_back(
+        PointPanel(run,
+                   HandName(run, kRight),
+                   run.budget.spec.hand[kRight],
+                   [&](const Moment& m) -> const PointReading& { return HandOf(run, m, kRight); }));
   }
   for (Panel& panel : FrequencyPanels(run)) figure.panels.push_back(std::move(panel));
   for (Panel& panel : EllipsePanels(run)) figure.panels.push_back(std::move(panel));

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "silc/observe/report_csv.h"
 #include "silc/observe/report_json.h"
@@ -52,6 +54,83 @@ TEST_F(Report, JsonCarriesTheMatricesAndSaysWhyOneIsMissing) {
   EXPECT_EQ(json["sweep"]["K"].size(), run_->sweep.hz.size());
 }
 
+// `left_hand` is a key of budgets, on the base; a reading says which of the two it is. What the
+// budget bounds stands beside the hand on the base alone.
+TEST_F(Report, HandsInTheWorldAndOnTheBaseHaveTheirOwnNames) {
+  const auto json = nlohmann::json::parse(ObservationJson(*run_, Summarize(*run_), std::nullopt));
+  EXPECT_TRUE(json["budget"].contains("left_hand"));
+  const auto& first = json["moments"][0];
+  const MomentReading& reading = run_->moments[0].reading;
+  for (const auto& [name, hand, on_base] :
+       {std::tuple("left", 0, false), {"left", 0, true}, {"right", 1, false}, {"right", 1, true}}) {
+    EXPECT_FALSE(first.contains(std::string(name) + "_hand"));
+    const std::string key = std::string(name) + (on_base ? "_hand_on_base" : "_hand_in_world");
+    const PointReading& point = on_base ? reading.hand_on_base[hand] : reading.hand_in_world[hand];
+    ASSERT_TRUE(first.contains(key)) << key;
+    EXPECT_NEAR(
+        first[key]["one_axis"][2].get<double>(), point.one_axis[2], 1e-6 * point.one_axis[2]);
+    EXPECT_EQ(first[key]["worst"].is_null(), !on_base) << key;
+  }
+  // legs in series: nobody can mistake one for the other
+  const Eigen::Matrix3d &on_base = reading.hand_on_base[0].C_x,
+                        &in_world = reading.hand_in_world[0].C_x;
+  EXPECT_GT((in_world - on_base).norm(), 0.1 * on_base.norm());
+
+  const std::string csv = ObservationCsv(*run_), header = csv.substr(0, csv.find('\n'));
+  for (const char* column : {"left_hand_in_world_z_N_per_m", "right_hand_on_base_x_N_per_m"}) {
+    EXPECT_NE(header.find(column), std::string::npos) << column;
+  }
+  EXPECT_EQ(header.find("left_hand_z"), std::string::npos);
+
+  const RunSummary summary = Summarize(*run_);
+  ASSERT_EQ(summary.points.size(), 5u);
+  EXPECT_EQ(summary.points[1].name, "left hand in the world");
+  EXPECT_TRUE(std::isnan(summary.points[1].budget[2]));
+  EXPECT_EQ(summary.points[3].name, "left hand on the base");
+  EXPECT_EQ(summary.points[3].budget, *ReadBudget("soft-hand").spec.hand[0]);
+  EXPECT_GT(summary.points[3].worst_median, 0);
+}
+
+// A hand on the base by its definition: what the base sees of the hand, by finite differences, and
+// the joint stiffness, inverted over the motions that the feet leave.
+TEST(MomentReading, AHandOnTheBaseIsJointStiffnessSeenFromTheBase) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const mjModel* model = robot.model();
+  ObservationOptions options;
+  options.budget = ReadBudget("soft-hand");
+  int moments = 0;
+  options.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
+    if (++moments > 2) return;
+    ASSERT_TRUE(contact.closed);
+    const std::unique_ptr<mjData, void (*)(mjData*)> data(mj_makeData(model), mj_deleteData);
+    Eigen::Map<Eigen::Vector4d>(data->qpos + robot.base_qpos_address() + 3) = moment.quat_wxyz;
+    const auto hand_at = [&](const Eigen::VectorXd& q, int hand) {
+      for (int i = 0; i < robot.num_joints(); ++i) data->qpos[robot.qpos_address()[i]] = q[i];
+      mj_kinematics(model, data.get());
+      return Eigen::Vector3d(
+          Eigen::Map<const Eigen::Vector3d>(data->site_xpos + 3 * robot.hand_site()[hand]));
+    };
+    const Eigen::MatrixXd N = contact.N, K = N.transpose() * moment.reading.K_s * N;
+    for (const int hand : {kLeft, kRight}) {
+      constexpr double h = 1e-5;  // [rad] truncation ~h², rounding ~1e-16/h: both under 1e-9
+      Eigen::MatrixXd J(3, robot.num_joints());
+      for (int i = 0; i < robot.num_joints(); ++i) {
+        Eigen::VectorXd plus = moment.q, minus = moment.q;
+        plus[i] += h;
+        minus[i] -= h;
+        J.col(i) = (hand_at(plus, hand) - hand_at(minus, hand)) / (2 * h);
+      }
+      const Eigen::MatrixXd JN = J * N;
+      const Eigen::Matrix3d C = JN * K.inverse() * JN.transpose();
+      const PointReading& point = moment.reading.hand_on_base[hand];
+      EXPECT_EQ(point.status, StiffnessStatus::kOk);
+      EXPECT_LT((point.C_x - C).norm(), 1e-6 * C.norm());
+    }
+  };
+  ObserveRollout(MakeLoop(robot, MakeStandPolicy(robot)), 0.1, 0, options);
+  EXPECT_GT(moments, 2);
+}
+
 TEST_F(Report, CsvHasAsManyCellsInEveryRow) {
   std::istringstream lines(ObservationCsv(*run_));
   std::string line;
@@ -59,7 +138,7 @@ TEST_F(Report, CsvHasAsManyCellsInEveryRow) {
   while (std::getline(lines, line)) commas.push_back(std::count(line.begin(), line.end(), ','));
   ASSERT_EQ(commas.size(), run_->moments.size() + 1);
   for (const long count : commas) EXPECT_EQ(count, commas[0]);
-  EXPECT_EQ(commas[0] + 1, 13 + 9 + 2 * 29);
+  EXPECT_EQ(commas[0] + 1, 13 + 5 * 3 + 2 * 29);
 }
 
 TEST_F(Report, TextNamesTheVerdictAndWhatIsMissing) {
@@ -108,8 +187,8 @@ TEST_F(Report, BudgetHoldsWhenEveryMomentWasJudgedAndNoneIsOver) {
 TEST_F(Report, SvgDrawsEveryPanel) {
   const std::string svg = ObservationSvg(*run_);
   for (const char* title : {"centre of mass",
-                            "left hand",
-                            "right hand",
+                            "left hand on the base",  // where the budget bounds it
+                            "right hand on the base",
                             "σ against budget",
                             "dynamic stiffness",
                             "damping",
@@ -122,9 +201,8 @@ TEST_F(Report, SvgDrawsEveryPanel) {
   // where no moment has a static answer, the panels say that instead of standing empty
   ObservationRun run = *run_;
   for (Moment& moment : run.moments) {
-    for (PointReading* point : {&moment.reading.com,
-                                &moment.reading.hand_in_world[0],
-                                &moment.reading.hand_in_world[1]}) {
+    for (PointReading* point :
+         {&moment.reading.com, &moment.reading.hand_on_base[0], &moment.reading.hand_on_base[1]}) {
       point->one_axis.setConstant(NAN);
       point->C_x.setConstant(NAN);
     }

@@ -96,7 +96,8 @@ std::string PointTable(const RunSummary& summary) {
     }
   }
   return "\nStiffness at the points, as it is felt (static, through the contacts; a push along one "
-         "axis feels 1/C_ii)\n" +
+         "axis feels 1/C_ii).\nA budget's hands are on the base: pulled against it, without the "
+         "legs\n" +
          table.Render();
 }
 
@@ -124,9 +125,15 @@ std::string BudgetTable(const ObservationRun& run, const RunSummary& summary) {
                Percent(mode.form_violations),
                FormatNumber(mode.one_step_median)});
   }
-  return fmt::format("\nBudget {}: {}\nJudged with {}; it holds when σ ≤ 1\n",
+  std::string how = "Judged";
+  if (!run.trained.empty()) {
+    how = run.trained + "; judged on K_s";
+    how.front() = 'T';
+  }
+  return fmt::format("\nBudget {}: {}\n{} with {}; it holds when σ ≤ 1\n",
                      run.budget.name,
                      BudgetNumbers(run.budget.spec),
+                     how,
                      BudgetTerms(run.budget.spec)) +
          table.Render();
 }

@@ -21,11 +21,13 @@ const char* PointName(Push::Point point) {
     case Push::Point::kCom:
       return "centre of mass";
     case Push::Point::kLeftHand:
-      return "left hand";
+      return "left hand in the world";
     case Push::Point::kRightHand:
-      return "right hand";
+      return "right hand in the world";
     case Push::Point::kLeftHandOnBase:
-      return "left hand against the base";
+      return "left hand on the base";
+    case Push::Point::kRightHandOnBase:
+      return "right hand on the base";
     default:
       return "base";
   }
@@ -42,8 +44,25 @@ Vector3d PointPosition(const ClosedLoop& loop, Push::Point point, const Matrix3d
       return loop.HandPosition(kRight);
     case Push::Point::kLeftHandOnBase:
       return R_WB * loop.HandOnBase(kLeft);
+    case Push::Point::kRightHandOnBase:
+      return R_WB * loop.HandOnBase(kRight);
     default:
       return loop.BasePosition();
+  }
+}
+
+const Jacobian3& PointJacobian(const ContactKinematics& contact, Push::Point point) {
+  switch (point) {
+    case Push::Point::kLeftHand:
+      return contact.hand_in_world[kLeft];
+    case Push::Point::kRightHand:
+      return contact.hand_in_world[kRight];
+    case Push::Point::kLeftHandOnBase:
+      return contact.hand_on_base[kLeft];
+    case Push::Point::kRightHandOnBase:
+      return contact.hand_on_base[kRight];
+    default:
+      return contact.com;
   }
 }
 
@@ -99,10 +118,7 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
   ContactKinematics contact;
   const StiffnessStatus contact_status =
       ComputeContactKinematics(body, result->mode, nullptr, &contact);
-  const Jacobian3& J = options.point == Push::Point::kLeftHand    ? contact.hand_in_world[kLeft]
-                       : options.point == Push::Point::kRightHand ? contact.hand_in_world[kRight]
-                       : options.point == Push::Point::kLeftHandOnBase ? contact.hand_on_base[kLeft]
-                                                                       : contact.com;
+  const Jacobian3& J = PointJacobian(contact, options.point);
 
   PolicyJacobians jacobians;
   loop.policy().Jacobians(&jacobians);  // what is not finite in them is told by the statuses below

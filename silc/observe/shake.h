@@ -46,7 +46,7 @@ struct ShakePrediction {
 };
 
 struct ShakeResult {
-  std::string point;  // "left hand"
+  std::string point;  // "left hand in the world", "left hand on the base"
   LoopStatus settled = LoopStatus::kRunning;
   ContactMode mode = ContactMode::kDoubleSupport;
   ActionLoopRadius loop;  // of the policy at the settled moment

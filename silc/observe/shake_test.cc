@@ -24,8 +24,10 @@ TEST(Shake, TheModelPredictsWhatAPushMeasures) {
   firm.firm_contacts = true;
   const RobotModel robot = RobotModel::Load("g1", firm);
   const Policy policy = MakeStandPolicy(robot);
-  for (const Push::Point point :
-       {Push::Point::kLeftHand, Push::Point::kCom, Push::Point::kLeftHandOnBase}) {
+  for (const Push::Point point : {Push::Point::kLeftHand,
+                                  Push::Point::kCom,
+                                  Push::Point::kLeftHandOnBase,
+                                  Push::Point::kRightHandOnBase}) {
     ShakeOptions options;
     options.point = point;
     options.forces = {2};

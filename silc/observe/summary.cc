@@ -145,9 +145,17 @@ RunSummary Summarize(const ObservationRun& run) {
   for (const int hand : {kLeft, kRight}) {
     summary.points.push_back(SummarizePoint(
         run,
-        hand == kLeft ? "left hand" : "right hand",
-        budget.hand[hand],
+        hand == kLeft ? "left hand in the world" : "right hand in the world",
+        std::nullopt,
         [hand](const Moment& m) -> const PointReading& { return m.reading.hand_in_world[hand]; }));
+  }
+  for (const int hand : {kLeft, kRight}) {
+    if (!budget.hand[hand]) continue;
+    summary.points.push_back(SummarizePoint(
+        run,
+        hand == kLeft ? "left hand on the base" : "right hand on the base",
+        budget.hand[hand],
+        [hand](const Moment& m) -> const PointReading& { return m.reading.hand_on_base[hand]; }));
   }
 
   std::map<ContactMode, std::vector<const Moment*>> by_mode;

@@ -47,8 +47,10 @@ struct JointSummary {
 
 struct RunSummary {
   std::vector<JointSummary> joints;
-  std::vector<PointSummary> points;  // centre of mass, left hand, right hand
-  std::vector<ModeSummary> modes;    // those met, then all together when there are several
+  /// The centre of mass and the hands in the world; then, on the base, the hands that the budget
+  /// bounds.
+  std::vector<PointSummary> points;
+  std::vector<ModeSummary> modes;  // those met, then all together when there are several
   /// Some of the radii are proven upper bounds, not the radius itself (ActionLoopMethod::kBound).
   bool loop_radius_is_bound = false;
   double loop_radius_median = 0, loop_radius_max = 0;  // [1]

@@ -11,8 +11,12 @@ const std::vector<std::string>& MethodNames() {
 
 const std::string& Name(Method method) { return MethodNames()[static_cast<std::size_t>(method)]; }
 
-bool HasBudget(const std::string& method) {
-  return method == Name(Method::kSilc) || method == Name(Method::kSilcPaper);
+bool HasBudget(const std::string& method) { return !BoundedBy(method).empty(); }
+
+std::string BoundedBy(const std::string& method) {
+  if (method == Name(Method::kSilc)) return "(S7c) on K_s";
+  if (method == Name(Method::kSilcPaper)) return "(S7a) on K₁";
+  return "";
 }
 
 }  // namespace silc

@@ -16,5 +16,7 @@ const std::string& Name(Method method);
 
 /// Whether the method is trained under a stiffness budget.
 bool HasBudget(const std::string& method);
+/// What such a training bounds, "(S7a) on K₁"; "" for the other methods.
+std::string BoundedBy(const std::string& method);
 
 }  // namespace silc

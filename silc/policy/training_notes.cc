@@ -16,6 +16,7 @@ TrainingNotes TrainingNotesOf(const Metadata& metadata) {
   notes.budget = say("silc_budget");
   // an unbounded run may have been given a mode: it says nothing of the policy
   if (HasBudget(notes.method) || !notes.budget.empty()) notes.mode = say("silc_mode");
+  notes.bound = say("silc_bound");
   notes.seed = say("silc_seed");
   notes.iterations = say("silc_iterations");
   notes.gravity_held = say("silc_gravity") == "held";
@@ -30,6 +31,7 @@ void WriteNotes(const TrainingNotes& notes, Metadata* metadata) {
   put("silc_method", notes.method);
   put("silc_mode", notes.mode);
   put("silc_budget", notes.budget);
+  put("silc_bound", notes.bound);
   // what older files said beside a name
   if (!notes.budget.empty()) metadata->erase("silc_gravity");
   put("silc_seed", notes.seed);

@@ -15,6 +15,9 @@ struct TrainingNotes {
   std::string method;  // "silc"
   std::string mode;    // the budget's name, a label; "" for methods that have none
   std::string budget;  // its numbers, as YAML (silc/config/policy_budget.h)
+  /// [1] the σ that the training pressed towards at last (learn.penalty.bound_end): 1 is the
+  /// budget.
+  std::string bound;
   std::string seed, iterations;
   /// silc_gravity: held, as files without a budget's numbers said it. Read, not written.
   bool gravity_held = false;

@@ -194,6 +194,31 @@ TEST(Page, TabulatesTheKnob) {
   EXPECT_EQ(page.find("silc, command: over time"), page.npos);
 }
 
+// What is specified is the hand on the base; what the paper measured has the legs in series, and is
+// held against the paper's number alone.
+TEST(Page, HoldsTheHandOnTheBaseAgainstItsSpec) {
+  const metric::HandLoadMetrics& load = metric::HandLoad();
+  ReportData data = Some();
+  const auto add = [&](const std::string& mode, double spec, double on_base, double in_world) {
+    Add(&data,
+        {"silc", mode},
+        {Result("hand-load",
+                {Number(load.spec.z, spec, 0),
+                 Number(load.on_base.z, on_base, 1),
+                 Number(load.step_stiffness_z, in_world, 1)})});
+  };
+  add("soft-hand", 200, 180, 57);
+  add("hard-hand", 1000, 500, 950);
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  EXPECT_NE(page.find("soft-hand met, hard-hand not met, monotone"), page.npos);
+  const auto at = page.find("on the base 180");
+  ASSERT_NE(at, page.npos);
+  const std::string sentence = page.substr(at, page.find("</p>", at) - at);
+  EXPECT_NE(sentence.find("200 N/m is specified"), sentence.npos) << sentence;
+  EXPECT_NE(sentence.find("in the world 57"), sentence.npos) << sentence;
+}
+
 TEST(Page, ShowsCertificatesAndWhyOneIsMissing) {
   ReportData data = Some();
   EXPECT_NE(RenderPage(data).find("No policy was certified"), std::string::npos);

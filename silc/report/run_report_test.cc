@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -143,6 +144,16 @@ TEST(PolicyFolder, TheShippedPoliciesCarryTheirBudgets) {
       EXPECT_EQ(policy.budget.spec.gravity, Channel::kHeld) << policy.path;
       EXPECT_EQ(policy.budget.spec.HasFloor(), policy.row.mode.ends_with("-hand")) << policy.path;
     }
+  }
+}
+
+// A figure on a card holds under one budget's channels, condition and floor: the card names them.
+TEST(PolicyFolder, EveryShippedCardSaysWhatItsPolicyIsJudgedWith) {
+  for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath("policies"))) {
+    std::string card = ReadFile(fs::path(policy.path).replace_extension(".md").string());
+    std::replace(card.begin(), card.end(), '\n', ' ');  // lines are wrapped anywhere
+    EXPECT_NE(card.find("judged with " + BudgetTerms(policy.budget.spec)), std::string::npos)
+        << policy.path;
   }
 }
 

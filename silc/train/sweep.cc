@@ -184,6 +184,15 @@ std::string LastFigures(const std::string& folder) {
   return text.empty() ? "–" : text;
 }
 
+// What `silc observe` and `silc eval` judge the policy by: a number on a card holds under these
+// channels and this condition alone.
+std::string JudgedBy(const TrainConfig& config) {
+  const UserBudget budget =
+      IsBounded(config) ? UserBudget{config.mode, config.budget} : ReadBudget(kDefaultMode);
+  return fmt::format(
+      "`{}`: {}; {}", budget.name, BudgetNumbers(budget.spec), BudgetTerms(budget.spec));
+}
+
 std::string Card(const Sweep& sweep, const SweepJob& job, const std::string& results) {
   const YamlNode run = YamlNode::ParseFile(job.folder + "/run.yaml");
   const TrainConfig config = ReadTrainConfig(job.folder + "/config.yaml");
@@ -200,6 +209,7 @@ std::string Card(const Sweep& sweep, const SweepJob& job, const std::string& res
       "are "
       "inside.\n\n"
       "| | |\n|---|---|\n"
+      "| judged by | {14} |\n"
       "| command | `{4}` |\n{5}"
       "| commit | {6} |\n"
       "| seed | {7} |\n"
@@ -219,7 +229,8 @@ std::string Card(const Sweep& sweep, const SweepJob& job, const std::string& res
       config.learn.steps,
       samples / 1e6,
       LastFigures(job.folder),
-      results);
+      results,
+      JudgedBy(config));
 }
 
 }  // namespace

@@ -148,6 +148,28 @@ TEST(Sweep, TheShippedListHasEveryRowOfTheReport) {
   EXPECT_EQ(rows, wanted);
 }
 
+// A policy without a budget is judged by the default one, and its card says with which channels.
+TEST(Sweep, ACardOfAnUnboundedPolicySaysWhatItIsJudgedBy) {
+  const std::string folder = Folder("unbounded");
+  SweepOptions options;
+  options.folder = folder + "/runs";
+  const Sweep sweep = Read(
+      std::string(kDefaults) + "rows:\n  - {name: free, method: baseline, seeds: [4]}\n", options);
+  TrainRunOptions run;
+  run.config = sweep.jobs[0].config;
+  run.folder = sweep.jobs[0].folder;
+  RunTraining(run);
+  CollectPolicies(sweep, folder + "/policies");
+  const std::string card = ReadFile(folder + "/policies/free.md");
+  const BudgetSpec spec = ReadBudget(kDefaultMode).spec;
+  EXPECT_NE(
+      card.find(fmt::format(
+          "| judged by | `{}`: {}; {} |\n", kDefaultMode, BudgetNumbers(spec), BudgetTerms(spec))),
+      std::string::npos)
+      << card;
+  fs::remove_all(folder);
+}
+
 TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   const std::string folder = Folder("collect");
   SweepOptions options;
@@ -191,6 +213,8 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   const std::string card = ReadFile(out + "/one.md");
   for (const char* part : {"# one.onnx",
                            "method `silc`, budget soft-hand",
+                           "| judged by | `soft-hand`: CoM ",
+                           "gravity held, torque followed, disc; hands' floor 0/0/0.75 |",
                            "--method silc --mode soft-hand",
                            "--seed 4",
                            "| commit |",

@@ -175,6 +175,7 @@ void ExportPolicy(const std::string& path,
   notes.method = config.learn.penalty.method;
   // with its numbers, so that it is judged by what it was trained for wherever it goes
   if (IsBounded(config)) PutBudget({config.mode, config.budget}, &notes);
+  if (IsBounded(config)) notes.bound = fmt::format("{:g}", config.learn.penalty.bound_end);
   notes.seed = std::to_string(config.learn.seed);
   notes.iterations = std::to_string(iteration);
   WriteNotes(notes, &metadata);
