@@ -135,7 +135,7 @@ void BenchPolicy(const BenchArguments& args,
   StiffnessObserver observer(options);
   PolicyJacobians jacobians, every_block;
   BodyJacobians body;
-  std::vector<double> all_policy, times[3], total, radius, norm;
+  std::vector<double> all_policy, resting_policy, times[3], total, radius, norm;
   std::map<std::string, int> methods, states;
   const auto microseconds = [](Clock::time_point begin, Clock::time_point end) {
     return std::chrono::duration<double, std::micro>(end - begin).count();
@@ -161,7 +161,10 @@ void BenchPolicy(const BenchArguments& args,
     radius.push_back(reading.loop.rho);
     const Clock::time_point t4 = Clock::now();
     loop.policy().Jacobians(&every_block);
-    all_policy.push_back(microseconds(t4, Clock::now()));
+    const Clock::time_point t5 = Clock::now();
+    all_policy.push_back(microseconds(t4, t5));
+    loop.policy().RestingJacobians(&every_block);
+    resting_policy.push_back(microseconds(t5, Clock::now()));
     if (i % 50 == 20 && !jacobians.J_a.empty()) {
       Eigen::MatrixXd S_a = jacobians.J_a[0];
       for (std::size_t k = 1; k < jacobians.J_a.size(); ++k) S_a += jacobians.J_a[k];
@@ -192,6 +195,7 @@ void BenchPolicy(const BenchArguments& args,
   };
   print("observe.policy_jacobians_us", times[0]);
   print("observe.all_policy_jacobians_us", all_policy);
+  print("observe.resting_policy_jacobians_us", resting_policy);
   print("observe.body_jacobians_us", times[1]);
   print("observe.stiffness_us", times[2]);
   print("observe.us", total);

@@ -66,10 +66,10 @@ class CommandJudge {
     if (result.send != on_) return on_ ? "fell silent" : "sent while off";
     if (!on_) return "";
 
-    const std::string frame = WrongFrame(result.command);
+    std::string frame = WrongFrame(result.command);
     if (!frame.empty()) return frame;
     const bool damps = IsDamping(result.command, config_);
-    const std::string latch = WrongLatch(damps, result);
+    std::string latch = WrongLatch(damps, result);
     if (!latch.empty()) return latch;
     if (damps) {
       targets_.reset();

@@ -151,7 +151,7 @@ const DeployMoment& StiffnessWorker::Observe(const PolicyRequest& request,
   if (acted) {
     // frame by frame, as `silc observe` does: sums of frames round differently in float, by 4e-6 of
     // σ
-    policy_.Jacobians(&jacobians_);
+    policy_.RestingJacobians(&jacobians_);
     const StiffnessReading& reading = observer_.Observe(jacobians_, body_, m.mode);
     m.judged = reading.quasi_static.status == StiffnessStatus::kOk;
     m.sigma = reading.quasi_static.sigma;

@@ -178,7 +178,7 @@ void Policy::Impl::MakeEngine() {
       if (const auto network = RecogniseMlp(*graph, input, output)) {
         mlp.emplace(*network);
         std::size_t size = 0;
-        for (ColumnPlan* plan : {&all, &statics, &sums}) {
+        for (ColumnPlan* plan : {&all, &resting, &statics, &sums}) {
           if (plan->count == 0) continue;
           plan->columns = mlp->MakeColumns(plan->count, plan->entries);
           size = std::max(size, mlp->ResultSize(*plan->columns));

@@ -65,6 +65,9 @@ class Policy {
   /// are zero, and so are columns of joints that are not observed.
   /// @pre an Act() with kOk since the last Reset().
   PolicyStatus Jacobians(PolicyJacobians* jacobians);
+  /// The same without J_v and J_w, which are empty: what matters to a robot at rest. The others are
+  /// those of Jacobians(), bit for bit.
+  PolicyStatus RestingJacobians(PolicyJacobians* jacobians);
   /// What (S2), (S3) and the test of the action loop need, at two thirds of the cost: J_q as
   /// {newest, sum of the older}, J_g as {sum}, J_a and J_tau per frame, J_v and J_w empty.
   PolicyStatus StaticJacobians(PolicyJacobians* jacobians);

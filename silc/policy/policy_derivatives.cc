@@ -56,6 +56,7 @@ void Policy::Impl::Plan(const BlockOf& block_of, ColumnPlan* plan) const {
 void Policy::Impl::PlanColumns() {
   const auto newest_and_rest = [](int age) { return std::min(age, 1); };
   Plan([](int, int age) { return age; }, &all);
+  Plan([](int quantity, int age) { return quantity == kV || quantity == kW ? -1 : age; }, &resting);
   Plan(
       [&](int quantity, int age) {
         if (quantity == kV || quantity == kW) return -1;
@@ -178,6 +179,10 @@ void Policy::Impl::PushReference(const ColumnPlan& plan) {
 
 PolicyStatus Policy::Jacobians(PolicyJacobians* jacobians) {
   return impl_->Run(impl_->all, jacobians);
+}
+
+PolicyStatus Policy::RestingJacobians(PolicyJacobians* jacobians) {
+  return impl_->Run(impl_->resting, jacobians);
 }
 
 PolicyStatus Policy::StaticJacobians(PolicyJacobians* jacobians) {

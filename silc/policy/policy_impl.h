@@ -62,6 +62,7 @@ struct Policy::Impl {
 
   int frames[kNumQuantities] = {};  // frames in which each quantity is observed
   ColumnPlan all;                   // every frame of every quantity
+  ColumnPlan resting;               // RestingJacobians()
   ColumnPlan statics;               // StaticJacobians()
   ColumnPlan sums;                  // SummedJacobians
 

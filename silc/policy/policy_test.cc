@@ -314,6 +314,25 @@ TEST(Policy, StaticJacobiansAreAllFramesWithTheOlderOnesSummed) {
   }
 }
 
+TEST(Policy, RestingJacobiansAreAllFramesWithoutSpeedsBitForBit) {
+  for (const auto engine : {PolicyOptions::Engine::kAuto, PolicyOptions::Engine::kGraphFloat}) {
+    PolicyOptions options;
+    options.engine = engine;
+    Policy policy(Network(11), ThreeJointLayout(), Robot(), options);
+    Steps(&policy, 12, 6);
+    PolicyJacobians all, resting;
+    ASSERT_EQ(policy.Jacobians(&all), PolicyStatus::kOk);
+    ASSERT_EQ(policy.RestingJacobians(&resting), PolicyStatus::kOk);
+    ASSERT_FALSE(all.J_v.empty());
+    EXPECT_EQ(resting.J_q, all.J_q);
+    EXPECT_EQ(resting.J_a, all.J_a);
+    EXPECT_EQ(resting.J_tau, all.J_tau);
+    EXPECT_EQ(resting.J_g, all.J_g);
+    EXPECT_TRUE(resting.J_v.empty());
+    EXPECT_TRUE(resting.J_w.empty());
+  }
+}
+
 TEST(Policy, OneFrameAndFewTermsLeaveTheOthersEmpty) {
   ObservationLayout layout = ThreeJointLayout();
   layout.history = 1;

@@ -81,10 +81,11 @@ void ActionLoop::Resize(int frames) {
   schur_ = Eigen::RealSchur<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(size, size), false);
 }
 
-void ActionLoop::Space::Resize(int size, int forward) {
-  const int steps = kInverse + forward;
+void ActionLoop::Space::Resize(int size, int forward_steps) {
+  const int steps = kInverse + forward_steps;
   krylov.setZero(Padded(size), steps + 1);
   inverse.setZero(kInverse + 1, kInverse);
+  forward.setZero(steps, steps);
   projected.setZero(steps, steps);
   coefficients.resize(steps);
   ritz_vector.resize(steps);
@@ -204,38 +205,58 @@ bool ActionLoop::Orthogonalise(Space* space,
   return true;
 }
 
-// A rational Krylov space: first (I − C)⁻¹ V_p = V_{p+1} K, p steps, then C v = V h for the columns
-// after. space->projected = F with
-//     C V = V F + next v eᵀ,   V orthonormal, e the last unit vector.
-// Columns of F from p on are the h. Those before follow from C = I − ((I − C)⁻¹)⁻¹:
-//     C V_{p+1} K = V_{p+1} (K − I),  so  F_p K_p = K − I − (column p of F) k_{p+1,p} e_pᵀ.
-// Returns the number of columns, fewer than there could be when they span an invariant space.
-int ActionLoop::Project(Space* space, double* next) {
+// The start of a rational Krylov space: (I − C)⁻¹ V_p = V_{p+1} K, p steps.
+void ActionLoop::Begin(Space* space) {
+  FilterStart(space);
   JointMatrix loop = -blocks_.topLeftCorner(nv_, nv_);
   for (int i = 1; i < frames_; ++i) loop -= blocks_.block(0, i * nv_, nv_, nv_);
   loop.diagonal().array() += 1;
   loop_.compute(loop);
 
-  const int most = static_cast<int>(space->projected.cols());
-  space->projected.setZero();
+  space->forward.setZero();
   int p = 0;
-  while (p < kInverse) {
+  bool more = true;
+  while (p < kInverse && more) {
     ShiftInvert(space->krylov.col(p).data(), space->krylov.col(p + 1).data());
-    const bool more = Orthogonalise(space, p, space->inverse.col(p), next);
-    space->inverse(p + 1, p) = *next;
+    more = Orthogonalise(space, p, space->inverse.col(p), &space->next);
+    space->inverse(p + 1, p) = space->next;
     ++p;
-    if (!more) break;
   }
-  int used = p;
-  if (*next > 0) {
-    while (used < most) {
-      Advance(space->krylov.col(used).data(), space->krylov.col(used + 1).data());
-      const bool more = Orthogonalise(space, used, space->projected.col(used), next);
-      if (used + 1 < most) space->projected(used + 1, used) = *next;
-      ++used;
-      if (!more) break;
-    }
+  space->inverse_steps = space->columns = p;
+}
+
+// A longer space begins as the one that was too short.
+void ActionLoop::Continue(const Space& begun, Space* space) {
+  const int used = begun.columns;
+  space->krylov.leftCols(used + 1) = begun.krylov.leftCols(used + 1);
+  space->inverse = begun.inverse;
+  space->forward.setZero();
+  space->forward.topLeftCorner(used, used) = begun.forward.topLeftCorner(used, used);
+  // the last column of the shorter one leads out of it
+  if (used > begun.inverse_steps) space->forward(used, used - 1) = begun.next;
+  space->inverse_steps = begun.inverse_steps;
+  space->columns = used;
+  space->next = begun.next;
+}
+
+// Forward steps C v = V h, as many as fit; none when the space is invariant.
+void ActionLoop::Extend(Space* space) {
+  const int most = static_cast<int>(space->projected.cols());
+  while (space->next > 0 && space->columns < most) {
+    const int used = space->columns++;
+    Advance(space->krylov.col(used).data(), space->krylov.col(used + 1).data());
+    Orthogonalise(space, used, space->forward.col(used), &space->next);
+    if (used + 1 < most) space->forward(used + 1, used) = space->next;
   }
+}
+
+// space->projected = F with
+//     C V = V F + next v eᵀ,   V orthonormal, e the last unit vector.
+// Columns of F from p on are the h. Those before follow from C = I − ((I − C)⁻¹)⁻¹:
+//     C V_{p+1} K = V_{p+1} (K − I),  so  F_p K_p = K − I − (column p of F) k_{p+1,p} e_pᵀ.
+void ActionLoop::Project(Space* space) {
+  const int p = space->inverse_steps, used = space->columns;
+  space->projected = space->forward;
   using Small = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse>;
   using Wide =
       Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, kInverse, kInverse + kLongForward>;
@@ -250,7 +271,6 @@ int ActionLoop::Project(Space* space, double* next) {
   const Eigen::PartialPivLU<Small> factor(K_T);
   R_T = factor.solve(R_T);
   space->projected.block(0, 0, used, p) = R_T.transpose();
-  return used;
 }
 
 // ‖C V y − θ V y‖/‖y‖ with y built up from its last entry so that all rows of (F − θ I) y = 0 but
@@ -269,10 +289,8 @@ double ActionLoop::RitzResidual(Space* space, std::complex<double> theta, double
 }
 
 // Where the Ritz values of C near the circle and beyond it lie, if they have settled.
-ActionLoop::Verdict ActionLoop::Arnoldi(Space* space, double* rho) {
-  FilterStart(space);
-  double next = 0;
-  const int used = Project(space, &next);
+ActionLoop::Verdict ActionLoop::Judge(Space* space, double* rho) {
+  Project(space);
   if (!space->projected.allFinite()) return Verdict::kOpen;
   // Hessenberg form without touching the last coordinate, along which the space is left: Eigen's
   // reduction spares the first one, so it is given the matrix turned about its antidiagonal
@@ -292,8 +310,8 @@ ActionLoop::Verdict ActionLoop::Arnoldi(Space* space, double* rho) {
     const double modulus = std::abs(theta);
     if (modulus < std::min(top, kWatched)) return;
     // an invariant space has true eigenvalues
-    const double doubt =
-        kTrust * (used < size ? kInvariant * top : RitzResidual(space, theta, next));
+    const double doubt = kTrust * (space->columns < size ? kInvariant * top
+                                                         : RitzResidual(space, theta, space->next));
     if (!(modulus + doubt < 1 - kMargin)) inside = false;
     if (modulus - doubt > 1 + kMargin) outside = std::max(outside, modulus);
   });
@@ -341,7 +359,13 @@ ActionLoopRadius ActionLoop::Fast(const Servo& servo,
   if (bound < 1) return {StiffnessStatus::kOk, bound, ActionLoopMethod::kBound};
   double rho = 0;
   for (Space* space : {&short_space_, &long_space_}) {
-    switch (Arnoldi(space, &rho)) {
+    if (space == &short_space_) {
+      Begin(space);
+    } else {
+      Continue(short_space_, space);
+    }
+    Extend(space);
+    switch (Judge(space, &rho)) {
       case Verdict::kStable:
         return {StiffnessStatus::kOk, rho, ActionLoopMethod::kArnoldi};
       case Verdict::kUnstable:

@@ -61,16 +61,20 @@ class ActionLoop {
  private:
   enum class Verdict { kStable, kUnstable, kOpen };
 
-  // A rational Krylov space and what is worked out in it: inverse steps first, then `forward` ones.
+  // A rational Krylov space and what is worked out in it: inverse steps first, then forward ones.
   struct Space {
     Eigen::MatrixXd krylov;     // nv·H × (steps + 1), rows padded with zeros
     Eigen::MatrixXd inverse;    // K
+    Eigen::MatrixXd forward;    // columns h of forward steps, each at its column's place
+    int inverse_steps = 0;      // p
+    int columns = 0;            // fewer than there could be when they span an invariant space
+    double next = 0;            // what leaves the space
     Eigen::MatrixXd projected;  // F = Vᵀ C V
     Eigen::VectorXd coefficients;
     Eigen::VectorXcd ritz_vector;
     Eigen::HessenbergDecomposition<Eigen::MatrixXd> reduction;
     Eigen::RealSchur<Eigen::MatrixXd> ritz;
-    void Resize(int size, int forward);
+    void Resize(int size, int forward_steps);
   };
 
   void Resize(int frames);
@@ -79,10 +83,13 @@ class ActionLoop {
   void Advance(const double* from, double* to);
   void ShiftInvert(const double* from, double* to);
   void FilterStart(Space* space);
+  void Begin(Space* space);
+  static void Continue(const Space& begun, Space* space);
+  void Extend(Space* space);
   static bool Orthogonalise(Space* space, int j, Eigen::Ref<Eigen::VectorXd> column, double* next);
-  int Project(Space* space, double* next);
+  static void Project(Space* space);
   static double RitzResidual(Space* space, std::complex<double> theta, double next);
-  Verdict Arnoldi(Space* space, double* rho);
+  static Verdict Judge(Space* space, double* rho);
   ActionLoopRadius Schur();
 
   int nv_;
