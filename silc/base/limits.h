@@ -36,13 +36,16 @@ inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
 
 // Numbers of robots and layouts: no servo of a humanoid comes near these, a slipped digit does.
-inline constexpr double kMinKp = 1e-6;          // [N·m/rad] a joint without a spring holds nothing
-inline constexpr double kMaxKp = 1e5;           // [N·m/rad]
-inline constexpr double kMaxKd = 1e4;           // [N·m·s/rad]
-inline constexpr double kMaxAngle = 10;         // [rad] of a pose
-inline constexpr double kMinEffort = 1e-3;      // [N·m]
-inline constexpr double kMaxEffort = 1e5;       // [N·m]
-inline constexpr double kMaxActionScale = 100;  // [rad] per unit of the action
+inline constexpr double kMinKp = 1e-6;   // [N·m/rad] a joint without a spring holds nothing
+inline constexpr double kMaxKp = 1e5;    // [N·m/rad]
+inline constexpr double kMaxKd = 1e4;    // [N·m·s/rad]
+inline constexpr double kMaxAngle = 10;  // [rad] of a pose
+inline constexpr double kMaxBasePosition = 1e6;  // [m] of a recorded state
+inline constexpr double kMaxSpeed = 1e4;         // [m/s], [rad/s] of a recorded state
+inline constexpr double kMaxCommand = 1e3;       // [m/s], [rad/s], [m] in a log
+inline constexpr double kMinEffort = 1e-3;       // [N·m]
+inline constexpr double kMaxEffort = 1e5;        // [N·m]
+inline constexpr double kMaxActionScale = 100;   // [rad] per unit of the action
 // a term's scale, offset and constants, in any unit; float keeps seven digits
 inline constexpr double kMaxTermNumber = 1e6;
 inline constexpr double kMinClockPeriod = 1e-3;  // [s]

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -347,7 +348,16 @@ UserBudget ReadBudget(const std::string& mode) {
   std::vector<std::string> words = whole ? std::vector{mode} : Split(mode, ',');
   UserBudget budget = FindBudget(words.front(), mode);
   if (words.size() == 1) return budget;
+  std::map<std::string, bool> ranges;  // keys so far, and whether each gave a range
   for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string key = words[i].substr(0, words[i].find('='));
+    const bool range = words[i].find("..") != std::string::npos;
+    // a number takes the place of a range; of two numbers one is a slip
+    const auto [known, fresh] = ranges.try_emplace(key, range);
+    if (!fresh && (range || !known->second)) {
+      throw ConfigError("--mode " + mode + ": " + key + ": is there twice");
+    }
+    known->second = range;
     Change(words[i], mode, &budget.spec);
     budget.name += "," + words[i];
   }

@@ -285,6 +285,14 @@ TEST(BudgetRanges, MistakesSayWhereAndWhy) {
             "number each is needed\n  Say which, as in --mode "
             "command,com=775/775/20000,hands=316,null_space=77.");
   EXPECT_EQ(message("command,com=775/775/20000,hands=316,null_space=77"), "no error");
+  // a number takes the place of a range; of two numbers, or two ranges, one is a slip
+  EXPECT_EQ(message("command,com=200..900,com=400,hands=100,null_space=50"), "no error");
+  EXPECT_EQ(message("compliance,com=400,com=300"),
+            "--mode compliance,com=400,com=300: com: is there twice");
+  EXPECT_EQ(message("compliance,com=1..2,gravity=held,com=1..3"),
+            "--mode compliance,com=1..2,gravity=held,com=1..3: com: is there twice");
+  EXPECT_EQ(message("compliance,com=400,com=1..3"),
+            "--mode compliance,com=400,com=1..3: com: is there twice");
   EXPECT_EQ(message("command,com=9..3"), "--mode command,com=9..3: com: '9..3' is upside down");
   EXPECT_EQ(message("command,gravity=1..2"),
             "--mode command,gravity=1..2: gravity: takes no range; com, hands and null_space do");

@@ -46,7 +46,7 @@ void Step(const ClosedLoop& settled,
     const ContactMode before = tracker.mode();
     loaded.TrackContacts(&tracker);
     trial->stepped = trial->stepped || tracker.mode() != before;
-    if (twin.Step() != LoopStatus::kRunning) return;
+    if (NeedFinite(twin, twin.Step()) != LoopStatus::kRunning) return;
     trial->time.push_back(loaded.time() - start);
     trial->z.push_back(loaded.HandPosition(kLeft).z() - twin.HandPosition(kLeft).z());
   });
@@ -84,10 +84,10 @@ LoadTrial RunLoadTrial(const RobotModel& robot,
   shake.settle = loop.period();  // it has settled already
   shake.point = Push::Point::kLeftHand;
   shake.forces = kRamps;
-  trial.in_world = Shake(loop, shake);
+  trial.in_world = ShakeFinite(loop, shake);
   shake.point = Push::Point::kLeftHandOnBase;
   shake.forces = kOnBaseRamps;
-  trial.on_base = Shake(loop, shake);
+  trial.on_base = ShakeFinite(loop, shake);
   if (trial.end == LoopStatus::kRunning) trial.end = trial.in_world.settled;
   return trial;
 }

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/leg_contacts.h"
 #include "silc/robot/kinematics.h"
@@ -165,6 +166,84 @@ ObservationInput InputOf(const RecordedStates& states, int row, const RobotModel
 
 // [1] a base's quaternion may be this far from unit length and still be a rotation that was rounded
 constexpr double kUnitTolerance = 1e-3;
+constexpr double kGravityTolerance = 0.01;  // [1] the same of a direction of gravity
+
+// Throws ConfigError, with the row and what is meant, for numbers that no robot can have measured:
+// what would be computed of them would look like an answer.
+void CheckStates(const RecordedStates& states, const std::string& path, const RobotModel& robot) {
+  const mjModel* model = robot.model();
+  const auto at = [](const std::vector<double>& values, int row, int width) {
+    return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
+  };
+  const auto within = [&](const double* values,
+                          int count,
+                          double limit,
+                          const char* array,
+                          int row,
+                          const std::string& what) {
+    for (int i = 0; i < count; ++i) {
+      if (std::abs(values[i]) <= limit) continue;
+      throw ConfigError(fmt::format(
+          "{}: {}[{}]: {}, {:g}, is outside ±{:g}", path, array, row, what, values[i], limit));
+    }
+  };
+  const bool log = !states.mode.empty();
+  for (int i = 0; i < states.rows; ++i) {
+    const double* qpos = at(states.qpos, i, model->nq);
+    const double* base = qpos + robot.base_qpos_address();
+    within(base, 3, kMaxBasePosition, "qpos", i, "the base's position [m]");
+    const double length = std::hypot(std::hypot(base[3], base[4]), std::hypot(base[5], base[6]));
+    if (!(std::abs(length - 1) <= kUnitTolerance)) {
+      throw ConfigError(fmt::format(
+          "{}: qpos[{}]: the base's quaternion ({:g}, {:g}, {:g}, {:g}) has length {:g}; "
+          "an orientation has length 1",
+          path,
+          i,
+          base[3],
+          base[4],
+          base[5],
+          base[6],
+          length));
+    }
+    for (int j = 0; j < robot.num_joints(); ++j) {
+      const auto joint = static_cast<std::size_t>(j);
+      within(qpos + robot.qpos_address()[joint],
+             1,
+             kMaxAngle,
+             "qpos",
+             i,
+             robot.spec().joints[joint] + " [rad]");
+    }
+    within(at(states.qvel, i, model->nv), model->nv, kMaxSpeed, "qvel", i, "a velocity");
+    if (!log) continue;
+    within(at(states.tau, i, robot.num_joints()),
+           robot.num_joints(),
+           kMaxEffort,
+           "tau",
+           i,
+           "a torque [N·m]");
+    within(at(states.command, i, 5), 5, kMaxCommand, "command", i, "a number of the command");
+    const double* g = at(states.gravity, i, 3);
+    const double size = std::hypot(g[0], g[1], g[2]);
+    if (!(std::abs(size - 1) <= kGravityTolerance)) {
+      throw ConfigError(
+          fmt::format("{}: gravity_B[{}]: ({:g}, {:g}, {:g}) has length {:g}; a direction has "
+                      "length 1",
+                      path,
+                      i,
+                      g[0],
+                      g[1],
+                      g[2],
+                      size));
+    }
+    const double mode = states.mode[static_cast<std::size_t>(i)];
+    if (std::isnan(mode)) continue;  // nobody observed
+    if (!(mode == 0 || mode == 1 || mode == 2 || mode == 3)) {
+      throw ConfigError(fmt::format(
+          "{}: contact_mode[{}]: {:g} is no contact mode; they are 0, 1, 2 and 3", path, i, mode));
+    }
+  }
+}
 
 }  // namespace
 
@@ -229,22 +308,7 @@ LoopStatus ReplayStates(ClosedLoop* loop,
   const int rows = states.rows;
   const bool log = !states.mode.empty();
   if (rows == 0) throw ConfigError(path + ": holds no states");
-  for (int i = 0; i < rows; ++i) {
-    const double* base =
-        &qpos[static_cast<std::size_t>(i) * model->nq + loop->robot().base_qpos_address()];
-    const double length = std::hypot(std::hypot(base[3], base[4]), std::hypot(base[5], base[6]));
-    if (std::abs(length - 1) <= kUnitTolerance) continue;
-    throw ConfigError(
-        fmt::format("{}: qpos[{}]: the base's quaternion ({:g}, {:g}, {:g}, {:g}) has length {:g}; "
-                    "an orientation has length 1",
-                    path,
-                    i,
-                    base[3],
-                    base[4],
-                    base[5],
-                    base[6],
-                    length));
-  }
+  CheckStates(states, path, loop->robot());
   ContactModeTracker tracker = MakeContactTracker(loop->robot());
   LegContacts legs(loop->robot());
   BodyJacobians body;
@@ -266,9 +330,7 @@ LoopStatus ReplayStates(ClosedLoop* loop,
       // contacts as they were seen on the robot, or as they would have been
       ComputeBodyJacobians(loop->robot(), loop->data(), &body);
       mode = legs.Update(loop->data(), body, input.tau, loop->period());
-      if (std::isfinite(states.mode[k])) {
-        mode = static_cast<ContactMode>(std::clamp(states.mode[k], 0.0, 3.0));
-      }
+      if (!std::isnan(states.mode[k])) mode = static_cast<ContactMode>(states.mode[k]);
       loop->ShowPolicy(input);
     }
     const LoopStatus status = loop->Decide();

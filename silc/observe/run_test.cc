@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <numbers>
 
 #include "silc/base/error.h"
@@ -148,7 +149,70 @@ TEST_F(Run, StatesThatDoNotFitAreRefused) {
       message({{"qpos", {2, model->nq}, second}, {"qvel", {2, model->nv}, zeros(2, model->nv)}})
           .find("qpos[1]: the base's quaternion (0, 0, 0, 0) has length 0"),
       std::string::npos);
+  // the same for a joint, the base and a velocity that no robot has
+  std::vector<double> standing = second;
+  standing[static_cast<std::size_t>(model->nq) + robot_.base_qpos_address() + 3] = 1;
+  const auto with = [&](std::vector<double> qpos, std::vector<double> qvel) {
+    return message(
+        {{"qpos", {2, model->nq}, std::move(qpos)}, {"qvel", {2, model->nv}, std::move(qvel)}});
+  };
+  EXPECT_EQ(with(standing, zeros(2, model->nv)), "no error");
+  std::vector<double> far = standing;
+  far[robot_.qpos_address()[3]] = 1e300;
+  EXPECT_NE(with(far, zeros(2, model->nv))
+                .find("qpos[0]: " + robot_.spec().joints[3] + " [rad], 1e+300, is outside ±10"),
+            std::string::npos);
+  far = standing;
+  far[robot_.base_qpos_address()] = -1e12;
+  EXPECT_NE(with(far, zeros(2, model->nv)).find("qpos[0]: the base's position"), std::string::npos);
+  std::vector<double> fast = zeros(2, model->nv);
+  fast.back() = 1e9;
+  EXPECT_NE(with(standing, fast).find("qvel[1]: a velocity, 1e+09"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+// What a log of a robot has beside its states.
+TEST_F(Run, ALogOfNonsenseIsRefused) {
+  const std::string folder = ::testing::TempDir() + "bad_log";
+  std::filesystem::create_directory(folder);
+  const mjModel* model = robot_.model();
+  const auto message = [&](const std::string& array, int at, double value) {
+    std::map<std::string, std::vector<double>> columns = {
+        {"qpos", std::vector<double>(static_cast<std::size_t>(model->nq))},
+        {"qvel", std::vector<double>(static_cast<std::size_t>(model->nv))},
+        {"tau", std::vector<double>(static_cast<std::size_t>(robot_.num_joints()))},
+        {"gravity_B", {0, 0, -1}},
+        {"command", {0, 0, 0, 0, 0}},
+        {"contact_mode", {0}},
+        {"session", {0}}};
+    columns["qpos"][static_cast<std::size_t>(robot_.base_qpos_address()) + 3] = 1;
+    columns[array][static_cast<std::size_t>(at)] = value;
+    std::vector<NpzEntry> entries;
+    for (const auto& [name, values] : columns) {
+      const auto width = static_cast<std::int64_t>(values.size());
+      NpyShape shape = {1, width};
+      if (name == "contact_mode" || name == "session") shape = {1};
+      entries.push_back({name, shape, values});
+    }
+    WriteNpz(folder + "/chunk_000000.npz", entries);
+    try {
+      ObserveStates(MakeLoop(robot_, policy_), folder, Options());
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message("session", 0, 1), "no error");
+  const auto refused = [&](const std::string& array, int at, double value) {
+    const std::string said = message(array, at, value);
+    EXPECT_NE(said.find(folder + ": " + array + "[0]: "), std::string::npos) << value << said;
+  };
+  refused("gravity_B", 2, -1e300);
+  refused("gravity_B", 2, 0);
+  for (const double mode : {99.0, -1.0, 0.5}) refused("contact_mode", 0, mode);
+  refused("tau", 1, 1e6);
+  refused("command", 4, -1e5);
+  std::filesystem::remove_all(folder);
 }
 
 // A biped without hip yaw and ankle roll: its feet on the ground cannot be closed over by its legs,

@@ -56,12 +56,17 @@ double TextWidth(const std::string& text) {
   return kCharWidth * static_cast<double>(glyphs);
 }
 
+// Numbers beyond this are not drawn, so that no margin, quotient or difference of limits overflows.
+constexpr double kLargest = 1e100;
+
 // An axis as numbers: limits in data units, and the map to [0, 1].
 struct Scale {
   double low = 0, high = 1;
   bool log = false;
 
-  bool Draws(double value) const { return std::isfinite(value) && (!log || value > 0); }
+  bool Draws(double value) const {
+    return std::abs(value) <= kLargest && (!log || value >= 1 / kLargest);
+  }
   double Unit(double value) const {
     return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
   }
@@ -89,7 +94,9 @@ std::optional<Scale> FitScale(const Axis& axis, const std::vector<double>& value
     scale.high = high * margin;
   } else {
     double margin = 0.05 * (high - low);
-    if (margin == 0) margin = std::max(0.05 * std::abs(high), 1e-9);  // a constant gets room too
+    // a constant gets room too, and so does what a double can hardly tell from one
+    const double least = 1e-12 * std::max(std::abs(low), std::abs(high)) + 1 / kLargest;
+    if (margin < least) margin = std::max(0.05 * std::abs(high), 1e-9);
     scale.low = low - margin;
     scale.high = high + margin;
   }

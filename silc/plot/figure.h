@@ -16,7 +16,7 @@ constexpr int kNumColors = 8;
 
 enum class Stroke { kSolid, kDashed, kDotted, kPoints };
 
-/// One curve. A NaN in y breaks the line there.
+/// One curve. A NaN in y breaks the line there, and so does a number over 1e100.
 struct Series {
   std::string label;  // empty: not in the legend
   std::vector<double> x, y;

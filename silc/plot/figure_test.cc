@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <regex>
 
 #include "silc/base/nan.h"
@@ -67,6 +68,33 @@ TEST(RenderSvg, EqualAspectKeepsACircleRound) {
   }
   EXPECT_NEAR(x1 - x0, y1 - y0, 0.3);  // coordinates are written to 0.1 px
   EXPECT_GT(x1 - x0, 50);
+}
+
+// Curves come from files, too: any double is drawn or left out, and the document holds numbers.
+TEST(RenderSvg, AnyDoubleStillGivesADocument) {
+  const double least = 5e-324, most = std::numeric_limits<double>::max();
+  const std::vector<std::vector<double>> hostile = {{least, least},
+                                                    {least, 1},
+                                                    {least, most},
+                                                    {-most, most},
+                                                    {most, most},
+                                                    {1, std::nextafter(1, 2)},
+                                                    {1e-320, 2e-320},
+                                                    {0, least},
+                                                    {1e99, 1e100}};
+  for (const bool log : {false, true}) {
+    for (const std::vector<double>& values : hostile) {
+      Figure figure = OneCurve(values, values);
+      for (Axis* axis : {&figure.panels[0].x, &figure.panels[0].y}) {
+        axis->range.reset();
+        axis->log = log;
+      }
+      const std::string svg = RenderSvg(figure);
+      EXPECT_NE(svg.find("</svg>"), std::string::npos);
+      EXPECT_EQ(svg.find("nan"), std::string::npos) << values[0] << " " << values[1] << " " << log;
+      EXPECT_EQ(svg.find("inf"), std::string::npos) << values[0] << " " << values[1] << " " << log;
+    }
+  }
 }
 
 TEST(RenderSvg, EmptyAndHostileInputStillGivesADocument) {

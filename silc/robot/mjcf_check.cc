@@ -237,10 +237,17 @@ void CheckModel(const mjModel& m, const std::string& place) {
   check(m.jnt_pos, joints, 3, kAny, mjOBJ_JOINT, "its position");
   check(m.jnt_axis, joints, 3, kAny, mjOBJ_JOINT, "its axis");
   check(m.jnt_range, joints, 2, kAny, mjOBJ_JOINT, "its range");
+  check(m.jnt_actfrcrange, joints, 2, kAny, mjOBJ_JOINT, "its range of actuator force");
   check(m.jnt_stiffness, joints, 1, 0, mjOBJ_JOINT, "its stiffness");
   check(m.geom_pos, static_cast<int>(m.ngeom), 3, kAny, mjOBJ_GEOM, "its position");
   check(m.geom_size, static_cast<int>(m.ngeom), 3, kAny, mjOBJ_GEOM, "its size");
   check(m.geom_friction, static_cast<int>(m.ngeom), 3, 0, mjOBJ_GEOM, "its friction");
+  check(m.geom_quat, static_cast<int>(m.ngeom), 4, kAny, mjOBJ_GEOM, "its orientation");
+  check(m.geom_solref, static_cast<int>(m.ngeom), mjNREF, kAny, mjOBJ_GEOM, "its solref");
+  check(m.geom_solimp, static_cast<int>(m.ngeom), mjNIMP, kAny, mjOBJ_GEOM, "its solimp");
+  check(m.actuator_gear, static_cast<int>(m.nu), 6, kAny, mjOBJ_ACTUATOR, "its gear");
+  check(m.actuator_ctrlrange, static_cast<int>(m.nu), 2, kAny, mjOBJ_ACTUATOR, "its ctrlrange");
+  check(m.actuator_forcerange, static_cast<int>(m.nu), 2, kAny, mjOBJ_ACTUATOR, "its forcerange");
   check(m.site_pos, static_cast<int>(m.nsite), 3, kAny, mjOBJ_SITE, "its position");
   for (int dof = 0; dof < m.nv; ++dof) {
     const char* name = mj_id2name(&m, mjOBJ_JOINT, m.dof_jntid[dof]);

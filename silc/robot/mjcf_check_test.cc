@@ -81,6 +81,9 @@ TEST(MjcfCheck, IncludedFilesAreLookedInto) {
 
 // MuJoCo compiles all of these.
 TEST(MjcfCheck, NumbersThatAreNoPhysicsAreRefusedByName) {
+  ExpectRefused(
+      Changed(kTinyBipedMjcf, "actuatorfrcrange=\"-60 60\"", "actuatorfrcrange=\"nan nan\""),
+      "l_hip: its range of actuator force is nan");
   ExpectRefused(Changed(kTinyBipedMjcf, "<worldbody>", "<option gravity='0 0 nan'/><worldbody>"),
                 "gravity is nan");
   ExpectRefused(
