@@ -376,11 +376,11 @@ class Observer {
     d["one_step"] = BudgetReadingDict(r.one_step);
     d["quasi_static"] = BudgetReadingDict(r.quasi_static);
     d["com"] = PointDict(r.com);
-    for (const int hand : {kLeft, kRight}) {
+    for (const int hand : {0, 1}) {  // left, right
       nb::dict point = PointDict(r.hand_in_world[hand]);
       // a budget's hands are on the base: it does not speak of this point
       point["worst"] = std::numeric_limits<double>::quiet_NaN();
-      d[hand == kLeft ? "left_hand_in_world" : "right_hand_in_world"] = point;
+      d[hand == 0 ? "left_hand_in_world" : "right_hand_in_world"] = point;
     }
     return d;
   }
