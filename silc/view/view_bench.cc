@@ -84,7 +84,7 @@ nlohmann::json Soak(LiveSimulation* simulation, double seconds) {
     if (!message) throw RunError("silc bench view: the page was closed");
     ++frames;
     page.Send(EncodeInput({InputType::kAck, 0, frame.sequence, {}}));
-    if (frames == 200) before = HeapBytes();  // buffers have their size by then
+    if (frames == 2000) before = HeapBytes();  // buffers have their size by then
   }
   const double growth = HeapBytes() - before;
   return {{"frames", frames},
