@@ -483,7 +483,7 @@ void WritePolicy(const std::string& path,
   Metadata metadata = MetadataFor(layout.layout, "");
   TrainingNotes training;
   if (budget) PutBudget({mode.empty() ? "own" : mode, BudgetFrom(*budget)}, &training);
-  Put(training, &metadata);
+  WriteNotes(training, &metadata);
   for (const auto& [key, value] : notes) metadata[key] = value;
   WriteOnnx(path, network, "obs", "actions", metadata);
 }

@@ -71,7 +71,7 @@ void Export(const ExportArguments& args) {
     }
     TrainingNotes budget;
     PutBudget(chosen, &budget);
-    Put(budget, &model.metadata);
+    WriteNotes(budget, &model.metadata);
   }
   // after the mode: a label of one's own may take its name's place
   for (const std::string& note : args.notes) AddNote(note, &model.metadata);

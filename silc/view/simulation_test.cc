@@ -169,7 +169,7 @@ TEST(LiveSimulation, ABudgetOfHandsIsRefusedWhereThereAreNone) {
   Metadata metadata = MetadataFor(stand.layout, "simulation_test");
   TrainingNotes notes;
   PutBudget(ReadBudget("soft-hand"), &notes);
-  Put(notes, &metadata);
+  WriteNotes(notes, &metadata);
   WriteOnnx(file, stand.network, "obs", "actions", metadata);
   const std::string words =
       "the budget bounds hands, which this robot does not have; --mode compliance bounds the "
