@@ -158,8 +158,8 @@ TEST(PolicyBudget, ACommandThatCannotBeGivenIsRefused) {
   EXPECT_EQ(message("hand=200", notes),
             "--budget hand=200: 'hand' is nothing that this policy is told; did you mean hands?");
   EXPECT_EQ(message("null=80", notes),
-            "--budget null=80: 'null' is nothing that this policy is told; known: com, hands, "
-            "null_space");
+            "--budget null=80: 'null' is nothing that this policy is told; did you mean "
+            "null_space?");
   EXPECT_EQ(message("com=400,com=300", notes), "--budget com=400,com=300: com: is given twice");
   EXPECT_EQ(message("com=2x", notes), "--budget com=2x: com: '2x' is no number");
   EXPECT_EQ(message("com=", notes), "--budget com=: com: '' is no number");

@@ -14,6 +14,7 @@
 #include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
 #include "silc/eval/experiment.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
@@ -250,8 +251,9 @@ std::string Node(const std::string& op,
 // everywhere. The moments are not judged; the page, and the policy beside it, are made all the
 // same.
 TEST_F(ReportTest, APolicyWithAnInfiniteSlopeIsNotJudgedAndStopsNothing) {
-  Put("b.onnx", "silc", "compliance");
-  const OnnxModel model = ReadOnnx(options_.policies + "/b.onnx");
+  const std::string small_policy = SourcePath("policies/quick/g1_stand_silc.onnx");
+  fs::copy(small_policy, options_.policies + "/b.onnx");
+  const OnnxModel model = ReadOnnx(small_policy);
   std::string plain = SerializeOnnx(
       *RecogniseMlp(*model.graph, 0, 0), "obs", "network", model.metadata, OnnxWeights::kFloat);
   // the output of the graph, which stands behind its nodes, is not the network's any more
@@ -273,6 +275,12 @@ TEST_F(ReportTest, APolicyWithAnInfiniteSlopeIsNotJudgedAndStopsNothing) {
   const ReportOutcome outcome = WriteReport(options_);
   EXPECT_EQ(outcome.computed, 2);
   EXPECT_EQ(outcome.failed, 0);
+  EXPECT_EQ(FindHtmlFault(ReadFile(outcome.page)), "");
+  for (const auto& entry : fs::directory_iterator(options_.out + "/cache")) {
+    const ExperimentResult result = FromJson(ReadFile(entry.path().string()), "cache");
+    const double judged = result.Value(metric::Budget().sound_share);
+    EXPECT_EQ(judged > 0, result.policy.ends_with("b.onnx")) << result.policy << ": " << judged;
+  }
 }
 
 // The knob is for policies that are told their budget: others are not asked.
