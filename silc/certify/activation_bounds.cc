@@ -112,6 +112,25 @@ ActivationBounds BoundSmooth(Activation activation, double centre, double radius
   return bounds;
 }
 
+bool IsFinite(const LineBound& line) {
+  return std::isfinite(line.value) && std::isfinite(line.slope) && std::isfinite(line.error);
+}
+
+ActivationBounds BoundFinite(Activation activation, double alpha, double centre, double radius) {
+  switch (activation) {
+    case Activation::kNone:
+      return {{centre, 1, 0}, {1, 0, 0}};
+    case Activation::kElu:
+      return BoundElu(alpha, centre, radius);
+    case Activation::kRelu:
+      return BoundLeakyRelu(0, centre, radius);
+    case Activation::kLeakyRelu:
+      return BoundLeakyRelu(alpha, centre, radius);
+    default:
+      return BoundSmooth(activation, centre, radius);
+  }
+}
+
 }  // namespace
 
 double EvaluateActivation(Activation activation, double alpha, double z) {
@@ -160,19 +179,14 @@ ActivationBounds BoundActivation(Activation activation,
                                  double alpha,
                                  double centre,
                                  double radius) {
-  SILC_CHECK(std::isfinite(centre) && std::isfinite(radius) && radius >= 0);
-  switch (activation) {
-    case Activation::kNone:
-      return {{centre, 1, 0}, {1, 0, 0}};
-    case Activation::kElu:
-      return BoundElu(alpha, centre, radius);
-    case Activation::kRelu:
-      return BoundLeakyRelu(0, centre, radius);
-    case Activation::kLeakyRelu:
-      return BoundLeakyRelu(alpha, centre, radius);
-    default:
-      return BoundSmooth(activation, centre, radius);
+  SILC_CHECK(!(radius < 0));
+  if (std::isfinite(centre) && std::isfinite(radius)) {
+    ActivationBounds bounds = BoundFinite(activation, alpha, centre, radius);
+    if (IsFinite(bounds.value) && IsFinite(bounds.slope)) return bounds;
   }
+  // finite weights can overflow a double all the same
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return {{0, 0, kInfinity}, {0, 0, kInfinity}};
 }
 
 }  // namespace silc

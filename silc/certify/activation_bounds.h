@@ -22,8 +22,9 @@ struct ActivationBounds {
 
 /// (C2) for |z − centre| ≤ radius. Elu, Relu and LeakyRelu are enclosed by their chords, the best
 /// line for a convex function; Tanh, Sigmoid and Softplus by the mean value theorem, with a
-/// derivative enclosed by a constant.
-/// @pre radius ≥ 0, all finite.
+/// derivative enclosed by a constant. Where a number is not finite or the enclosure overflows,
+/// nothing is known: value and slope are 0 and the errors infinite.
+/// @pre radius ≥ 0 or NaN.
 ActivationBounds BoundActivation(Activation activation, double alpha, double centre, double radius);
 
 /// φ(z) and φ′(z), the right derivative at a kink, in double precision.

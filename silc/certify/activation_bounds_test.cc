@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "silc/base/rng.h"
 
@@ -51,6 +53,31 @@ TEST(ActivationBounds, EncloseTheFunctionAndItsDerivative) {
           << static_cast<int>(activation) << " at " << z << ", " << centre << " ± " << radius;
     }
   });
+}
+
+// A network with finite weights can bring a unit to infinity, or an interval too long for a double.
+TEST(ActivationBounds, KnowNothingWhereADoubleOverflows) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double largest = std::numeric_limits<double>::max();
+  for (const Activation activation : kAll) {
+    for (const auto& [centre, radius] : {std::pair{infinity, 1.0},
+                                         {-infinity, 1.0},
+                                         {std::nan(""), 1.0},
+                                         {0.0, infinity},
+                                         {0.0, std::nan("")},
+                                         {-largest, largest},
+                                         {0.0, largest}}) {
+      const ActivationBounds bounds = BoundActivation(activation, 0.5, centre, radius);
+      for (const LineBound& line : {bounds.value, bounds.slope}) {
+        EXPECT_TRUE(std::isfinite(line.value) && std::isfinite(line.slope));
+        EXPECT_GE(line.error, 0) << static_cast<int>(activation) << " at " << centre;
+      }
+      if (!std::isfinite(centre) || !std::isfinite(radius)) {
+        EXPECT_EQ(bounds.value.error, infinity);
+        EXPECT_EQ(bounds.slope.error, infinity);
+      }
+    }
+  }
 }
 
 // The derivative that the enclosures are about is that of the function: a central difference.

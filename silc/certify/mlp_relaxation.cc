@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/certify/mlp_relaxation.h"
 
+#include <cmath>
 #include <limits>
 
 #include "silc/base/check.h"
@@ -135,6 +136,14 @@ std::vector<LayerRelaxation> RelaxBranch(const DenseNetwork& network,
       out.spread[k] = bounds.slope.error + std::abs(tilt[k]) * radius;
       out.low[k] = z[k] - radius;
       out.high[k] = z[k] + radius;
+      // finite weights can overflow a double: nothing is known then, here and in every later layer
+      const double all =
+          out.high[k] - out.low[k] + value_error[k] + out.own[k] + out.spread[k] + h[k];
+      if (!std::isfinite(all)) {
+        h[k] = gain[k] = tilt[k] = out.slope[k] = 0;
+        value_error[k] = out.own[k] = out.spread[k] = out.high[k] = HUGE_VAL;
+        out.low[k] = -HUGE_VAL;
+      }
     }
     out.is_constant = layer.activation == Activation::kNone;
     if (!out.is_constant) out.tilt = tilt.asDiagonal() * z_symbols;
@@ -148,6 +157,9 @@ std::vector<LayerRelaxation> RelaxBranch(const DenseNetwork& network,
     in_errors.leftCols(old) = gain.asDiagonal() * z_errors;
     if (bends) in_errors.rightCols(units) = Eigen::MatrixXd(value_error.asDiagonal());
     slack = gain.cwiseAbs().cwiseProduct(z_slack);
+    for (Eigen::Index k = 0; k < units; ++k) {
+      if (!std::isfinite(value_error[k])) slack[k] = HUGE_VAL;
+    }
   }
   return relaxed;
 }

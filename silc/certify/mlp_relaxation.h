@@ -51,7 +51,8 @@ struct LayerRelaxation {
 
 /// All layers of one branch on a box. Affine arithmetic: every quantity is a centre, a line in the
 /// symbols of the box, and lines in the errors of the activations before it, with all rounding of
-/// the computation inside those errors.
+/// the computation inside those errors. Where a number overflows, own, spread, low and high of that
+/// unit and of all units of later layers are infinite.
 std::vector<LayerRelaxation> RelaxBranch(const DenseNetwork& network,
                                          int branch,
                                          const ObservationBox& box);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "silc/policy/test_networks.h"
 
 namespace silc {
@@ -58,6 +60,39 @@ TEST(MlpRelaxation, SlopesStayInsideOverTheBox) {
             ASSERT_LE(std::abs(d - layers[l].slope[k]), layers[l].spread[k] + 1e-15);
           }
         }
+      }
+    }
+  }
+}
+
+// Ten units in a row with weights of 1e38 are beyond a double. What is after them is not known,
+// however small: the last unit sees -1, the end of the ELU, but no enclosure of it was computed.
+TEST(MlpRelaxation, KnowsNothingBehindAnOverflow) {
+  for (const Activation activation : {Activation::kNone, Activation::kElu}) {
+    MlpNetwork network;
+    network.inputs = 1;
+    network.branches.emplace_back();
+    for (int l = 0; l < 12; ++l) {
+      MlpLayer layer;
+      layer.inputs = layer.outputs = 1;
+      layer.weight = {l < 10 ? 1e38f : l == 10 ? -1e38f : 1e-3f};
+      layer.bias = {l == 0 ? 1.0f : 0.0f};
+      layer.activation = l == 11 ? Activation::kNone : l == 10 ? Activation::kElu : activation;
+      network.branches[0].push_back(layer);
+    }
+    const DenseNetwork dense = MakeDenseNetwork(network);
+    ObservationBox box;
+    box.centre = Eigen::VectorXd::Constant(1, 1.0);
+    box.symbols = 1;
+    for (const double radius : {0.0, 0.1}) {
+      box.entries = {{0, 0, radius}};
+      const std::vector<LayerRelaxation> layers = RelaxBranch(dense, 0, box);
+      EXPECT_EQ(layers.back().spread[0], HUGE_VAL);
+      EXPECT_EQ(layers.back().low[0], -HUGE_VAL);
+      for (const LayerRelaxation& layer : layers) {
+        EXPECT_TRUE(std::isfinite(layer.slope[0]));
+        EXPECT_FALSE(std::isnan(layer.own[0]) || std::isnan(layer.spread[0]));
+        EXPECT_LE(layer.low[0], layer.high[0]);
       }
     }
   }

@@ -283,6 +283,7 @@ SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip) {
                                         Eigen::MatrixXd::Zero(nv, nz + nv));
   for (int b = 0; b < branches; ++b) {
     const std::vector<LayerRelaxation> layers = RelaxBranch(network_, b, box);
+    if (!layers.back().spread.allFinite()) return bound;  // an overflow: not bounded
     const double reach = std::max(layers.back().high.maxCoeff(), -layers.back().low.minCoeff());
     if (!(reach < action_clip)) bound.clipped = true;
     const Products products = Multiply(b, layers);
@@ -301,6 +302,9 @@ SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip) {
     AddSecondOrder(b, layers, products, &on_stiffness, &on_loop);
   }
   if (bound.clipped) return bound;
+  for (const Eigen::MatrixXd& segment : segments) {
+    if (!segment.allFinite()) return bound;
+  }
   for (const Eigen::MatrixXd& segment : segments) {
     on_stiffness.AddSegment(segment.leftCols(nz));
     on_loop.AddSegment(segment.rightCols(nv));

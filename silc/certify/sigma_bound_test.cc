@@ -99,6 +99,34 @@ TEST(SigmaBound, IsNeverBelowTheLargestOfManySamples) {
   }
 }
 
+// A branch that overflows a double: not bounded, though σ at an observation is a number.
+TEST(SigmaBound, ABranchThatOverflowsIsNotBounded) {
+  Rng rng(25);
+  SmallProblem small(&rng, 0.3);
+  std::vector<MlpLayer>& branch = small.network.branches[1];
+  branch = {branch[0]};  // to one unit, which the next ones make larger and larger
+  branch[0].outputs = 1;
+  branch[0].weight.assign(kObserved, 0.0f);
+  branch[0].bias = {1.0f};
+  for (int l = 0; l < 12; ++l) {
+    MlpLayer layer;
+    layer.inputs = layer.outputs = 1;
+    layer.weight = {l < 10 ? 1e38f : l == 10 ? -1e38f : 1e-3f};
+    layer.bias = {0.0f};
+    layer.activation = l == 11 ? Activation::kNone : Activation::kElu;
+    branch.push_back(layer);
+  }
+  small.dense = MakeDenseNetwork(small.network);
+  for (const double radius : {0.0, 0.01, 1e300}) {
+    SigmaProblem problem(small.dense, small.function, small.centre);
+    const ObservationBox box = small.Box(radius);
+    const SigmaBound bound = problem.Bound(box, kNoClip);
+    EXPECT_EQ(bound.upper, kNoClip);
+    EXPECT_FALSE(bound.clipped);
+    problem.Seek(box, 10, &rng);
+  }
+}
+
 // One joint, one unit a layer, all slopes growing with the input: every part of (C5) and (C6) is
 // met with equality at the end of the interval, so that a bound without any of them is too small.
 TEST(SigmaBound, IsMetByAChainOfSingleUnits) {
