@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "silc/base/error.h"
 #include "silc/base/rng.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
@@ -115,7 +116,12 @@ void BenchPolicy(const BenchArguments& args,
   LoopOptions loop_options;
   loop_options.servo = ServoFor(robot, policy, "");
   ClosedLoop loop(robot, policy, loop_options);
-  loop.SettlePolicy(10);
+  const auto need = [&](LoopStatus status) {
+    if (status != LoopStatus::kRunning) {
+      throw RunError(fmt::format("{}: {}", network, Describe(status)));
+    }
+  };
+  need(loop.SettlePolicy(10));
   const std::vector<double> qpos(loop.data()->qpos, loop.data()->qpos + robot.model()->nq);
   const std::vector<double> qvel(loop.data()->qvel, loop.data()->qvel + robot.model()->nv);
   Rng rng(2);
@@ -125,7 +131,7 @@ void BenchPolicy(const BenchArguments& args,
     for (const int i : robot.qpos_address()) p[i] += kJoint * rng.Normal();
     for (const int i : robot.dof_address()) v[i] += kSpeed * rng.Normal();
     loop.SetState(p, v);
-    loop.Decide();
+    need(loop.Decide());
     loop.HoldTarget();
   };
 

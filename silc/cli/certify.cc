@@ -87,7 +87,7 @@ void RunCertify(const CertifyArguments& args) {
   if (file) {
     file->Write(CertificateJson(certificate, options));
     file->Commit();
-    fmt::print("wrote {}\n", file->path());
+    fmt::print("wrote {}\n", Printable(file->path()));
   }
   if (run.end != LoopStatus::kRunning) {
     throw RunError(

@@ -140,7 +140,7 @@ class Unmeasured {
       if (policies_ == 1) throw;
       LeaveOut(path, error.what());
     } catch (const RunError& error) {
-      if (policies_ == 1) throw;
+      if (policies_ == 1) throw RunError(path + ": " + error.what());
       asked_wrongly_ = false;
       LeaveOut(path, error.what());
     }
@@ -285,7 +285,7 @@ void Tell(const Experiment& experiment,
              experiment.unit,
              options.seeds.size(),
              options.seeds.size() > 1 ? "s" : "",
-             options.budget->name,
+             Printable(options.budget->name),
              BudgetNumbers(options.budget->spec),
              BudgetTerms(options.budget->spec));
   fmt::print("{}\n", Printable(GainsLine(results, names)));
@@ -306,13 +306,13 @@ void Tell(const Experiment& experiment,
     std::string lines;
     for (const ExperimentResult& result : results) lines += ToJson(result) + "\n";
     WriteFileAtomically(args.json, lines);
-    fmt::print("wrote {}\n", args.json);
+    fmt::print("wrote {}\n", Printable(args.json));
   }
   if (!args.plot.empty()) {
     std::vector<const ExperimentResult*> shown;
     for (const ExperimentResult& result : results) shown.push_back(&result);
     WriteFileAtomically(args.plot, RenderSvg(FigureOf(shown, names, experiment.plots_apart)));
-    fmt::print("wrote {}\n", args.plot);
+    fmt::print("wrote {}\n", Printable(args.plot));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/verbs.h"
 #include "silc/policy/layout_file.h"
@@ -88,21 +89,23 @@ void Export(const ExportArguments& args) {
     throw ConfigError(args.from + ": --half: " + error.what());
   }
   fmt::print("wrote {}: {} inputs, {} outputs, {:.2f} MB\n",
-             args.to,
+             Printable(args.to),
              network->inputs,
              network->outputs(),
              static_cast<double>(std::filesystem::file_size(args.to)) / 1e6);
   const TrainingNotes notes = TrainingNotesOf(model.metadata);
   if (!notes.budget.empty()) {
     const UserBudget budget = BudgetOfPolicy(notes, args.to).budget;
-    fmt::print(
-        "budget {}: {}; {}\n", budget.name, BudgetNumbers(budget.spec), BudgetTerms(budget.spec));
+    fmt::print("budget {}: {}; {}\n",
+               Printable(budget.name),
+               BudgetNumbers(budget.spec),
+               BudgetTerms(budget.spec));
   } else if (!notes.mode.empty()) {
     fmt::print(stderr,
                "silc: {}: carries the name of its budget, {}, but not its numbers; --mode writes "
                "them\n",
-               args.to,
-               notes.mode);
+               Printable(args.to),
+               Printable(notes.mode));
   }
 }
 

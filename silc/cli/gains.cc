@@ -88,10 +88,11 @@ void Run(GainsArguments args) {
     args.request.budgets.push_back(budget.spec);
     budgets.push_back(fmt::format("{} ({})", budget.name, BudgetNumbers(budget.spec)));
   }
-  if (args.name.empty()) {
+  const bool named = !args.name.empty();
+  if (!named) {
     args.name = args.write.empty() ? "budget" : std::filesystem::path(args.write).stem().string();
   }
-  CheckName(args.name, args.write.empty() ? "--name" : "--write");
+  CheckName(args.name, named || args.write.empty() ? "--name" : "--write");
   const RobotModel robot = RobotModel::Load(args.robot);
   for (const GainSet& known : robot.spec().gains) {
     if (known.name == args.name) {
@@ -135,8 +136,17 @@ void Run(GainsArguments args) {
     file += c;
     fresh = c == '\n';
   }
+  // what nobody could read would be written in vain
+  try {
+    ParseGainFile(robot.spec(), file, args.write);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format(
+        "--write: these gains are beyond what a gain file may hold; nothing was written\n  {}\n"
+        "  --effort-share, --max-frequency and --damping-ratio change them.",
+        error.what()));
+  }
   WriteFileAtomically(args.write, file);
-  fmt::print("wrote {}\n", args.write);
+  fmt::print("wrote {}\n", Printable(args.write));
 }
 
 }  // namespace

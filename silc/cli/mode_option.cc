@@ -40,7 +40,7 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
 }
 
 UserBudget TellChosenBudget(const ChosenBudget& chosen) {
-  if (!chosen.warning.empty()) fmt::print(stderr, "silc: {}\n", chosen.warning);
+  if (!chosen.warning.empty()) fmt::print(stderr, "silc: {}\n", Printable(chosen.warning));
   if (!chosen.told_text.empty()) fmt::print("{}\n", Printable(chosen.told_text));
   return chosen.judged;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/verbs.h"
 #include "silc/plot/figure.h"
 #include "silc/robot/robot_model.h"
@@ -73,10 +74,10 @@ std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
 void Inspect(const MotionArguments& args) {
   const RobotModel robot = RobotModel::Load(args.robot);
   const MotionClip clip = ReadMotion(args.file, robot);
-  fmt::print("{}", DescribeMotion(clip, robot));
+  fmt::print("{}", Printable(DescribeMotion(clip, robot)));
   if (args.plot.empty()) return;
   WriteFileAtomically(args.plot, MotionSvg(clip, robot));
-  fmt::print("wrote {}\n", args.plot);
+  fmt::print("wrote {}\n", Printable(args.plot));
 }
 
 }  // namespace

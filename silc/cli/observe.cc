@@ -160,11 +160,11 @@ void Observe(const ObserveArguments& args) {
   for (std::optional<AtomicFile>* file : {&json_file, &csv_file}) {
     if (!*file) continue;
     (*file)->Commit();
-    fmt::print("wrote {}\n", (*file)->path());
+    fmt::print("wrote {}\n", Printable((*file)->path()));
   }
   if (!args.plot.empty()) {
     WriteFileAtomically(args.plot, ObservationSvg(run));
-    fmt::print("wrote {}\n", args.plot);
+    fmt::print("wrote {}\n", Printable(args.plot));
   }
 
   if (run.end != LoopStatus::kRunning) {

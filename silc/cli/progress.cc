@@ -6,10 +6,12 @@
 
 #include <cstdio>
 
+#include "silc/base/utf8.h"
+
 namespace silc {
 
-ProgressLine::ProgressLine(std::string what)
-    : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine(const std::string& what)
+    : what_(Printable(what)), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
   if (terminal_ && shown_ >= 0) fmt::print(stderr, "\r\033[K");

@@ -11,7 +11,7 @@ namespace silc {
 /// that logs stay clean. Gone when the object is.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::string what);
+  explicit ProgressLine(const std::string& what);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

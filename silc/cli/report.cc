@@ -41,7 +41,7 @@ void Run(ReportOptions options) {
              outcome.computed,
              outcome.cached,
              outcome.failed,
-             outcome.page);
+             Printable(outcome.page));
 }
 
 }  // namespace

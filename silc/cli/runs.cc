@@ -33,7 +33,7 @@ void Runs(const std::string& folder) {
                run.state});
   }
   if (runs.empty()) {
-    fmt::print("no runs in {}\n", folder);
+    fmt::print("no runs in {}\n", Printable(folder));
   } else {
     fmt::print("{}", Printable(table.Render()));
   }

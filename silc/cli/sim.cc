@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/deploy_terminal.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
@@ -37,6 +38,14 @@ void ParsePush(const std::string& text, SimOptions* options) {
     throw ConfigError(
         "--push " + text +
         ": must be force and time, as in 50,0,0@0.5s: 50 N along x, 0.5 s after the start");
+  }
+  if (options->push_time < 0 || options->push_time >= options->seconds) {
+    throw ConfigError(
+        fmt::format("--push {}: {:g} s is outside the simulation, which begins at 0 and lasts {:g} "
+                    "s (--seconds)",
+                    text,
+                    options->push_time,
+                    options->seconds));
   }
 }
 
@@ -76,11 +85,11 @@ void Sim(SimArguments args) {
   }
   if (!args.csv.empty()) {
     WriteFileAtomically(args.csv, SimCsv(traces));
-    fmt::print("wrote {}\n", args.csv);
+    fmt::print("wrote {}\n", Printable(args.csv));
   }
   if (!args.plot.empty()) {
     WriteFileAtomically(args.plot, SimSvg(args.sim, traces));
-    fmt::print("wrote {}\n", args.plot);
+    fmt::print("wrote {}\n", Printable(args.plot));
   }
   if (!faults.empty()) {
     throw RunError(args.sim.robot + ": the simulation diverged (" + faults +

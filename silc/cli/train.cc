@@ -19,6 +19,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/shell.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/trainer.h"
@@ -103,15 +104,15 @@ std::string DefaultFolder(const TrainConfig& config) {
 
 void SayWhatStarts(const TrainRunOptions& options, int processes) {
   fmt::print("{}: {}, {}{}, {} robots{}, {} iterations\n",
-             options.folder,
-             options.config.task,
+             Printable(options.folder),
+             Printable(options.config.task),
              options.config.learn.penalty.method,
-             IsBounded(options.config) ? " under " + options.config.mode : "",
+             IsBounded(options.config) ? " under " + Printable(options.config.mode) : "",
              options.config.envs,
              processes > 1 ? fmt::format(" on {} processes", processes) : "",
              options.config.learn.iterations);
   const std::string note = BudgetNote(options.config);
-  if (!note.empty()) fmt::print("  {}\n", note);
+  if (!note.empty()) fmt::print("  {}\n", Printable(note));
   if (!options.config.motions.empty()) {
     fmt::print("  arms follow {} motion file{}\n",
                options.config.motions.size(),
@@ -126,14 +127,15 @@ void SayHowItEnded(const TrainRunOptions& options, const TrainOutcome& outcome) 
              outcome.done ? "done" : "stopped",
              outcome.iteration,
              options.config.learn.iterations,
-             options.folder);
+             Printable(options.folder));
   if (outcome.done) {
     const std::string& robot = options.config.robot;
-    fmt::print("  silc observe {}/policy.onnx{} --rollout 10\n",
-               options.folder,
-               robot == kDefaultRobot ? "" : " --robot " + robot);
+    std::vector<std::string> words = {"observe", options.folder + "/policy.onnx"};
+    if (robot != kDefaultRobot) words.insert(words.end(), {"--robot", robot});
+    words.insert(words.end(), {"--rollout", "10"});
+    fmt::print("  silc {}\n", Printable(ShellCommand(words)));
   } else {
-    fmt::print("  silc train --resume {}\n", options.folder);
+    fmt::print("  silc {}\n", Printable(ShellCommand({"train", "--resume", options.folder})));
   }
 }
 

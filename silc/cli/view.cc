@@ -12,6 +12,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/progress.h"
@@ -130,7 +131,7 @@ void RunView(const ViewArguments& args) {
       fmt::print("ended\n");
     } else {
       WriteFileAtomically(args.export_to, page);
-      fmt::print("wrote {}\n", args.export_to);
+      fmt::print("wrote {}\n", Printable(args.export_to));
     }
     return;
   }
@@ -138,7 +139,7 @@ void RunView(const ViewArguments& args) {
     ExportOptions recording{options.simulation, args.seconds};
     ProgressLine progress("recording");
     WriteFileAtomically(args.export_to, ExportHtml(recording, progress.callback()));
-    fmt::print("wrote {}\n", args.export_to);
+    fmt::print("wrote {}\n", Printable(args.export_to));
     return;
   }
   const EndSignals signals;

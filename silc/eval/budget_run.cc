@@ -106,7 +106,7 @@ BudgetTrial RunBudgetTrial(const RobotModel& robot,
   for (int step = 0; step < steps; ++step) {
     loop.TrackContacts(&tracker);
     if (arms) loop.SetReference(arms->Next(loop.period()));
-    trial.end = loop.Decide();
+    trial.end = NeedFinite(loop, loop.Decide());
     if (trial.end != LoopStatus::kRunning) break;
     if (loop.time() >= kBudgetWarmUp - 1e-9 &&
         loop.policy().StaticJacobians(&jacobians) == PolicyStatus::kOk) {

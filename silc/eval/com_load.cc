@@ -31,7 +31,7 @@ Trial RunTrial(const RobotModel& robot, const Policy& policy, const TrialDraw& d
   shake.point = Push::Point::kCom;
   shake.forces = kForces;
   shake.settle = loop.period();  // it has settled already
-  trial.shake = Shake(loop, shake);
+  trial.shake = ShakeFinite(loop, shake);
   trial.end = trial.shake.settled;
   return trial;
 }

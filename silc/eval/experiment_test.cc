@@ -256,6 +256,31 @@ TEST(HandLoad, GoesOnWhereThePolicyHasAnInfiniteSlope) {
   EXPECT_FALSE(RenderSvg(FigureOf({&rooted}, {"rooted"})).empty());
 }
 
+// 0/0 in the graph: no experiment takes that for a fall.
+TEST(Experiments, TellAnActionThatIsNotFinite) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const StandPolicy stand = DesignStandPolicy(robot);
+  const MlpLayer& layer = stand.network.branches.at(0).at(0);
+  GraphBuilder builder;
+  const ValueId x = builder.AddInput("obs", {1, layer.inputs});
+  const ValueId zero = builder.AddBinary(Op::kSub, "x-x", x, x);
+  const ValueId nan = builder.AddBinary(Op::kDiv, "0/0", zero, zero);
+  builder.AddOutput("actions", builder.AddSlice("some", nan, {0, 0}, {1, 1}, {1, layer.outputs}));
+  const Policy policy(std::make_shared<const Graph>(builder.Finish()),
+                      stand.layout,
+                      {robot.spec().joints, robot.spec().StandingPose().q});
+  for (const Experiment& experiment : Experiments()) {
+    if (&experiment.metrics == &metric::Knob()) continue;  // of commanded policies
+    try {
+      RunExperiment(experiment, "nan.onnx", policy, Options(1), {});
+      ADD_FAILURE() << experiment.name << " went through";
+    } catch (const RunError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("step 1 (0.00 s): "), std::string::npos) << experiment.name << what;
+    }
+  }
+}
+
 // The same at the centre of mass, where a person pushes.
 TEST(ComLoad, WhatIsFeltIsTheModelWithGravity) {
   ExperimentOptions options = Options(1);

@@ -71,6 +71,8 @@ std::vector<Point> PointsOf(const ExperimentOptions& options, const RobotModel& 
   for (const std::string& name : options.points) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw ConfigError("--points: there is no point '" + name + "'" + DidYouMean(name, known));
+    if (std::count(options.points.begin(), options.points.end(), name) > 1)
+      throw ConfigError("--points: '" + name + "' is there twice");
   }
   return points;
 }
@@ -88,6 +90,10 @@ std::vector<double> FrequenciesOf(const ExperimentOptions& options, const Policy
     }
   }
   std::sort(hz.begin(), hz.end());
+  const auto twice = std::adjacent_find(hz.begin(), hz.end());
+  if (twice != hz.end()) {
+    throw ConfigError(fmt::format("--frequencies: {:g} Hz is there twice", *twice));
+  }
   return hz;
 }
 
@@ -178,7 +184,7 @@ class Prediction {
  public:
   Prediction(ClosedLoop loop, ContactMode mode, const BudgetSpec& budget)
       : servo_(loop.options().servo), budget_(budget) {
-    if (loop.Decide() != LoopStatus::kRunning) return;
+    if (NeedFinite(loop, loop.Decide()) != LoopStatus::kRunning) return;
     const RobotModel& robot = loop.robot();
     BodyJacobians body;
     ComputeBodyJacobians(robot, loop.data(), &body);

@@ -44,7 +44,7 @@ void Step(const ClosedLoop& settled,
     const ContactMode before = tracker.mode();
     loaded.TrackContacts(&tracker);
     trial->stepped = trial->stepped || tracker.mode() != before;
-    if (twin.Step() != LoopStatus::kRunning) return;
+    if (NeedFinite(twin, twin.Step()) != LoopStatus::kRunning) return;
     trial->time.push_back(loaded.time() - start);
     trial->z.push_back(loaded.HandPosition(kLeft).z() - twin.HandPosition(kLeft).z());
   });
@@ -82,7 +82,7 @@ LoadTrial RunLoadTrial(const RobotModel& robot,
   shake.point = Push::Point::kLeftHand;
   shake.forces = kRamps;
   shake.settle = loop.period();  // it has settled already
-  trial.shake = Shake(loop, shake);
+  trial.shake = ShakeFinite(loop, shake);
   if (trial.end == LoopStatus::kRunning) trial.end = trial.shake.settled;
   return trial;
 }

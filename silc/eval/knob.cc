@@ -76,7 +76,7 @@ class Watch {
   /// @param look  observe this moment
   LoopStatus Step(ClosedLoop* loop, bool look) {
     loop->TrackContacts(&tracker_);
-    const LoopStatus status = loop->Decide();
+    const LoopStatus status = NeedFinite(*loop, loop->Decide());
     if (status != LoopStatus::kRunning) return status;
     reading_ = nullptr;
     if (look && loop->policy().StaticJacobians(&jacobians_) == PolicyStatus::kOk) {

@@ -87,10 +87,34 @@ double SettleTime(const TrialDraw& draw, double period) {
   return std::round((kSettle + rng.Uniform()) / period) * period;
 }
 
+LoopStatus NeedFinite(const ClosedLoop& loop, LoopStatus status) {
+  if (status != LoopStatus::kPolicyNotFinite) return status;
+  throw RunError(fmt::format("control step {} ({:.2f} s): {}",
+                             std::lround(loop.time() / loop.period()) + 1,
+                             loop.time(),
+                             Describe(status)));
+}
+
+ShakeResult ShakeFinite(const ClosedLoop& settled, const ShakeOptions& options) {
+  ShakeResult shake = Shake(settled, options);
+  bool finite = shake.settled != LoopStatus::kPolicyNotFinite;
+  for (const ShakeLevel& level : shake.levels) {
+    for (const auto& [plus, minus] : level.end) {
+      finite =
+          finite && plus != LoopStatus::kPolicyNotFinite && minus != LoopStatus::kPolicyNotFinite;
+    }
+  }
+  if (finite) return shake;
+  throw RunError(fmt::format("pushed after control step {} ({:.2f} s): {}",
+                             std::lround(settled.time() / settled.period()),
+                             settled.time(),
+                             Describe(LoopStatus::kPolicyNotFinite)));
+}
+
 LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>& each) {
   const int steps = static_cast<int>(std::lround(seconds / loop->period()));
   for (int k = 0; k < steps; ++k) {
-    const LoopStatus status = loop->Step();
+    const LoopStatus status = NeedFinite(*loop, loop->Step());
     if (status != LoopStatus::kRunning) return status;
     if (each) each();
   }
@@ -189,8 +213,7 @@ void AddSurvival(const MetricTable& declared,
   result->metrics.insert(result->metrics.begin(), ShareMetric(declared.survival, stood, n));
   if (stood == n) return;
   std::string why;
-  for (const LoopStatus end :
-       {LoopStatus::kFallen, LoopStatus::kPolicyNotFinite, LoopStatus::kDiverged}) {
+  for (const LoopStatus end : {LoopStatus::kFallen, LoopStatus::kDiverged}) {
     const auto count = std::count(ends.begin(), ends.end(), end);
     if (count == 0) continue;
     const auto first = std::find(ends.begin(), ends.end(), end) - ends.begin();

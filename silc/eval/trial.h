@@ -7,6 +7,7 @@
 
 #include "silc/eval/experiment.h"
 #include "silc/observe/closed_loop.h"
+#include "silc/observe/shake.h"
 
 namespace silc {
 
@@ -44,7 +45,15 @@ ClosedLoop MakeLoop(const RobotModel& robot,
 /// control periods, so that trials differ in the moment of their gait or sway.
 double SettleTime(const TrialDraw& draw, double period);
 
-/// Steps the loop for `seconds`; `each` (may be empty) after every control period.
+/// The status, unless it is kPolicyNotFinite: a policy whose answer is not finite did not fall, and
+/// counting a fall would hide it. Throws RunError with the control step then.
+LoopStatus NeedFinite(const ClosedLoop& loop, LoopStatus status);
+
+/// Shake(), which throws RunError where the policy's answer is not finite.
+ShakeResult ShakeFinite(const ClosedLoop& settled, const ShakeOptions& options);
+
+/// Steps the loop for `seconds`, each step NeedFinite(); `each` (may be empty) after every control
+/// period.
 LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>& each = {});
 
 /// Calls body(k, draw, progress) for each trial of each seed, on `options.threads` threads, k
