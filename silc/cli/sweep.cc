@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -331,9 +332,9 @@ void RunSweep(const SweepArguments& args) {
                                      .directory = fs::current_path().string(),
                                      .script = fs::absolute(args.slurm).string()}));
     fmt::print("{}: {} trainings; bash {} --time=12:00:00 --gres=gpu:1 submits them\n",
-               args.slurm,
+               Printable(args.slurm),
                sweep.jobs.size(),
-               ShellQuote(args.slurm));
+               Printable(ShellQuote(args.slurm)));
     return;
   }
   Sweeper sweeper(args, sweep);
@@ -349,11 +350,17 @@ void RunSweep(const SweepArguments& args) {
     sweeper.Erase();
     fmt::print("\n{}", sweeper.TableText());
   }
+  Collected collected;
   if (!args.collect.empty()) {
-    for (const std::string& line : CollectPolicies(sweep, args.collect)) fmt::print("{}\n", line);
+    collected = CollectPolicies(sweep, args.collect);
+    for (const std::string& line : collected.said) fmt::print("{}\n", Printable(line));
   }
   if (sweeper.AnyFailed())
     throw RunError(args.file + ": some trainings failed; the table says why");
+  if (!collected.failed.empty()) {
+    throw RunError(fmt::format("--collect: could not take the policy of {}",
+                               fmt::join(collected.failed, ", ")));
+  }
 }
 
 }  // namespace

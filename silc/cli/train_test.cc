@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training as a user meets it: killed, interrupted, resumed, with broken files.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "silc/base/file.h"
@@ -320,9 +322,9 @@ TEST_F(CliTrain, AResumeThatCannotReadTheNewestCheckpointDeletesNothing) {
     }
     return bytes;
   };
-  const auto refused = [&](const std::string& part) {
+  const auto refused = [&](const std::string& part, const std::string& options = "") {
     const auto before = files();
-    const Outcome outcome = Silc("train --resume " + run + " --iterations 6");
+    const Outcome outcome = Silc("train --resume " + run + " --iterations 6" + options);
     EXPECT_EQ(outcome.code, 1) << outcome.text;
     EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
     EXPECT_TRUE(files() == before) << part;
@@ -338,7 +340,9 @@ TEST_F(CliTrain, AResumeThatCannotReadTheNewestCheckpointDeletesNothing) {
   const std::string torn = ReadFile(last), metrics = ReadFile(run + "/metrics.jsonl");
   EXPECT_EQ(Silc("train --resume " + run).code, 0);
   EXPECT_TRUE(ReadFile(last + ".broken") == torn);
-  EXPECT_TRUE(ReadFile(run + "/metrics_until_00000004.jsonl") == metrics);
+  const std::string replaced = ReadFile(run + "/metrics_replaced.jsonl");
+  ASSERT_FALSE(replaced.empty());
+  EXPECT_TRUE(metrics.ends_with("\n" + replaced));
 
   for (const char* name : {"/checkpoint_00000002.silc", "/checkpoint_00000004.silc"}) {
     fs::resize_file(checkpoints + name, 100);
@@ -346,6 +350,37 @@ TEST_F(CliTrain, AResumeThatCannotReadTheNewestCheckpointDeletesNothing) {
   refused("no checkpoint of it is whole; nothing was changed");
   fs::remove_all(checkpoints);
   refused("goes to iteration 4, yet there is no checkpoint");
+  // what this resume would like for the checkpoints to come says nothing of those there were
+  refused("goes to iteration 4, yet there is no checkpoint", " learn.checkpoint_every=1000");
+  fs::remove(run + "/metrics.jsonl");
+  refused("policy.onnx is there, yet there is no checkpoint");
+}
+
+// One line that somebody or a disk has damaged: what stands behind it is whole.
+TEST_F(CliTrain, AResumeKeepsWholeLinesBehindADamagedOne) {
+  const std::string run = Path("damaged"), path = run + "/metrics.jsonl";
+  ASSERT_EQ(Silc(Command(run, 4)).code, 0);
+  std::vector<std::string> lines;
+  std::istringstream text(ReadFile(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 4u);
+  lines[1][0] = '?';
+  // the last one torn by a crash
+  WriteFileAtomically(
+      path, fmt::format("{}\n{}\n{}\n{}\n{}", lines[0], lines[1], lines[2], lines[3], "{\"iter"));
+  ASSERT_EQ(Silc("train --resume " + run + " --iterations 5").code, 0);
+  const std::string after = ReadFile(path);
+  EXPECT_TRUE(
+      after.starts_with(fmt::format("{}\n{}\n{}\n{}\n{{", lines[0], lines[1], lines[2], lines[3])));
+  EXPECT_EQ(std::count(after.begin(), after.end(), '\n'), 5);
+  EXPECT_FALSE(fs::exists(run + "/metrics_replaced.jsonl"));
+
+  // an iteration that is none: the cut begins there, and what is cut is kept
+  lines[1] = R"({"iteration":99999})";
+  const std::string forged = fmt::format("{}\n{}\n{}\n", lines[0], lines[1], lines[2]);
+  WriteFileAtomically(path, forged);
+  ASSERT_EQ(Silc("train --resume " + run + " --iterations 6").code, 0);
+  EXPECT_EQ(ReadFile(run + "/metrics_replaced.jsonl"), fmt::format("{}\n{}\n", lines[1], lines[2]));
 }
 
 TEST_F(CliTrain, AnEditedConfigIsNotGoneOnWith) {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 
 #include "silc/base/crc32c.h"
@@ -43,6 +43,19 @@ void CopyBytes(const Blobs& blobs,
   std::memcpy(host.data_ptr(), found->second.data() + first * row, host.nbytes());
   at::NoGradGuard no_tape;
   t->copy_(host);
+}
+
+// A checksum says that the bytes are those that were written, not who wrote them.
+int ParseIteration(const std::string& text, const std::string& place) {
+  constexpr int kMostIterations = 1'000'000'000;  // as learn.iterations
+  int iteration = -1;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, iteration);
+  if (error == std::errc() && stop == end && iteration >= 0 && iteration <= kMostIterations) {
+    return iteration;
+  }
+  throw ConfigError(fmt::format(
+      "{}: iteration: '{}' is no number from 0 to {}", place, text.substr(0, 40), kMostIterations));
 }
 
 // Sums in the same order on machines of one kind keep the ranks' weights the same, to the bit.
@@ -160,21 +173,22 @@ Blobs Trainer::Save() const {
 
 void Trainer::Load(const Blobs& blobs, const std::string& place) {
   Impl& impl = *impl_;
+  const auto blob = [&](const char* name) -> const std::string& {
+    const auto found = blobs.find(name);
+    if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
+    return found->second;
+  };
+  const int iteration = ParseIteration(blob("iteration"), place);
   for (const Agent& agent : impl.agents) {
     for (auto [name, t] : StateOf(agent)) CopyBytes(blobs, name, place, &t);
     for (auto [name, t] : StateOf(agent.normaliser, agent.name)) CopyBytes(blobs, name, place, &t);
   }
   for (auto [name, t] : impl.AverageState()) CopyBytes(blobs, name, place, &t);
   for (auto [name, t] : impl.InputState()) CopyBytes(blobs, name, place, &t);
-  const auto blob = [&](const char* name) -> const std::string& {
-    const auto found = blobs.find(name);
-    if (found == blobs.end()) throw ConfigError(place + ": " + name + ": is missing");
-    return found->second;
-  };
   auto& state = impl.weight.state;
   if (blob("penalty").size() != sizeof(state)) throw ConfigError(place + ": penalty: wrong size");
   std::memcpy(&state, blob("penalty").data(), sizeof(state));
-  impl.iteration = std::atoi(blob("iteration").c_str());
+  impl.iteration = iteration;
   if (!blobs.contains("env") || impl.iteration == 0) {
     // saved without its environment, or before its first episode: all episodes start over, as hard
     // as they were

@@ -283,6 +283,26 @@ TEST(Trainer, ResumedEndsInTheSameBytesAsUninterrupted) {
   }
 }
 
+// A checksum can be made by anybody.
+TEST(Trainer, RefusesAnIterationThatIsNone) {
+  SpringEnv env(48), other(48);
+  Trainer source(Small("baseline"), &env);
+  source.Iterate();
+  Blobs blobs = source.Save();
+  Trainer trainer(Small("baseline"), &other);
+  const Blobs before = trainer.Save();
+  for (const char* text : {"", "-5", "abc", "1 ", "0x1", "2147483647", "99999999999999999999"}) {
+    blobs["iteration"] = text;
+    try {
+      trainer.Load(blobs, "file");
+      ADD_FAILURE() << "took '" << text << "'";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("file: iteration: '"), std::string::npos);
+    }
+    EXPECT_TRUE(trainer.Save() == before) << "nothing is taken of it";
+  }
+}
+
 std::vector<float> ActionOf(const Trainer& trainer) {
   MlpEngine engine(trainer.Policy());
   std::vector<float> obs(SpringEnv::kObs), action(SpringEnv::kJoints);

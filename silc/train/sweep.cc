@@ -222,6 +222,45 @@ std::string Card(const Sweep& sweep, const SweepJob& job, const std::string& res
       results);
 }
 
+// Writes ROW.onnx and ROW.md; the line for the user.
+std::string CollectPolicy(const Sweep& sweep, const SweepJob& job, const std::string& folder) {
+  const std::string policy = folder + "/" + job.row + ".onnx", card = folder + "/" + job.row;
+  const OnnxModel model = ReadOnnx(job.folder + "/policy.onnx");
+  const auto network = RecogniseMlp(*model.graph, 0, 0);
+  if (!network) throw RunError(job.folder + "/policy.onnx: is no plain MLP");
+  std::string bytes;
+  try {
+    bytes = SerializeOnnx(*network,
+                          model.graph->value(model.graph->inputs()[0]).name,
+                          model.graph->output_names()[0],
+                          model.metadata,
+                          OnnxWeights::kHalf);
+  } catch (const ConfigError& too_large) {
+    throw RunError(job.folder + "/policy.onnx: --collect: " + too_large.what());
+  }
+  // figures somebody measured belong to the policy they were measured on
+  std::string results =
+      fmt::format("{}\n\nNot measured yet: `silc eval {} --policy {}`.\n",
+                  kResults,
+                  job.config.task_config.commands.walk_prob > 0 ? "walk" : "stand",
+                  policy);
+  std::string kept;
+  if (fs::exists(card + ".md")) {
+    const std::string text = ReadFile(card + ".md");
+    const std::size_t at = text.find(kResults);
+    const bool same = fs::exists(policy) && ReadFile(policy) == bytes;
+    if (same && at != std::string::npos) {
+      results = text.substr(at);
+    } else {
+      kept = "; the card's results were of another policy and are gone";
+    }
+  }
+  WriteFileAtomically(policy, bytes);
+  WriteFileAtomically(card + ".md", Card(sweep, job, results));
+  return fmt::format(
+      "{}: {}, {:.2f} MB{}", job.name, policy, static_cast<double>(bytes.size()) / 1e6, kept);
+}
+
 }  // namespace
 
 std::vector<std::string> SweepJob::TrainWords(const std::string& init_folder) const {
@@ -316,56 +355,25 @@ SweepState StateOf(const SweepJob& job) {
   return state;
 }
 
-std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& folder) {
+Collected CollectPolicies(const Sweep& sweep, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw RunError(folder + ": cannot be made: " + error.message());
-  std::vector<std::string> said;
+  Collected out;
   std::string last_row;
   for (const SweepJob& job : sweep.jobs) {
     if (job.row == last_row || !job.collect) continue;
     last_row = job.row;
-    const std::string policy = folder + "/" + job.row + ".onnx", card = folder + "/" + job.row;
-    if (StateOf(job).kind != SweepState::Kind::kDone) {
-      said.push_back(fmt::format("{}: not finished; not collected", job.name));
-      continue;
-    }
-    const OnnxModel model = ReadOnnx(job.folder + "/policy.onnx");
-    const auto network = RecogniseMlp(*model.graph, 0, 0);
-    if (!network) throw RunError(job.folder + "/policy.onnx: is no plain MLP");
-    std::string bytes;
     try {
-      bytes = SerializeOnnx(*network,
-                            model.graph->value(model.graph->inputs()[0]).name,
-                            model.graph->output_names()[0],
-                            model.metadata,
-                            OnnxWeights::kHalf);
-    } catch (const ConfigError& too_large) {
-      throw RunError(job.folder + "/policy.onnx: --collect: " + too_large.what());
+      const bool done = StateOf(job).kind == SweepState::Kind::kDone;
+      out.said.push_back(done ? CollectPolicy(sweep, job, folder)
+                              : fmt::format("{}: not finished; not collected", job.name));
+    } catch (const std::runtime_error& bad) {
+      out.said.push_back(fmt::format("{}: not collected: {}", job.name, bad.what()));
+      out.failed.push_back(job.row);
     }
-    // figures somebody measured belong to the policy they were measured on
-    std::string results =
-        fmt::format("{}\n\nNot measured yet: `silc eval {} --policy {}`.\n",
-                    kResults,
-                    job.config.task_config.commands.walk_prob > 0 ? "walk" : "stand",
-                    policy);
-    std::string kept;
-    if (fs::exists(card + ".md")) {
-      const std::string text = ReadFile(card + ".md");
-      const std::size_t at = text.find(kResults);
-      const bool same = fs::exists(policy) && ReadFile(policy) == bytes;
-      if (same && at != std::string::npos) {
-        results = text.substr(at);
-      } else {
-        kept = "; the card's results were of another policy and are gone";
-      }
-    }
-    WriteFileAtomically(policy, bytes);
-    WriteFileAtomically(card + ".md", Card(sweep, job, results));
-    said.push_back(fmt::format(
-        "{}: {}, {:.2f} MB{}", job.name, policy, static_cast<double>(bytes.size()) / 1e6, kept));
   }
-  return said;
+  return out;
 }
 
 }  // namespace silc

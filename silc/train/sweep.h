@@ -71,7 +71,11 @@ SweepState StateOf(const SweepJob& job);
 /// float16 weights, and writes ROW.md: command, commit, seed, iterations, last figures of the
 /// training. What somebody wrote in a card from "## Results" on stays as long as the policy is the
 /// same.
-/// @return one line for the user per row
-std::vector<std::string> CollectPolicies(const Sweep& sweep, const std::string& folder);
+/// A row that cannot be collected is told and left out.
+struct Collected {
+  std::vector<std::string> said;    // one line for the user per row
+  std::vector<std::string> failed;  // rows that are finished and could not be collected
+};
+Collected CollectPolicies(const Sweep& sweep, const std::string& folder);
 
 }  // namespace silc

@@ -179,14 +179,14 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   EXPECT_EQ(other.note, "trained with epochs: 3; the row says epochs: 9");
 
   const std::string out = folder + "/policies";
-  std::vector<std::string> said = CollectPolicies(sweep, out);
+  std::vector<std::string> said = CollectPolicies(sweep, out).said;
   ASSERT_EQ(said.size(), 2u);
   EXPECT_EQ(said[1], "two-seed1: not finished; not collected");
   EXPECT_FALSE(fs::exists(out + "/two.onnx"));
   // what others only start from stays where it is, finished or not
   Sweep less = sweep;
   for (SweepJob& of_one : less.jobs) of_one.collect = of_one.row != "one";
-  EXPECT_EQ(CollectPolicies(less, folder + "/less").size(), 1u);
+  EXPECT_EQ(CollectPolicies(less, folder + "/less").said.size(), 1u);
   EXPECT_FALSE(fs::exists(folder + "/less/one.onnx"));
   const std::string card = ReadFile(out + "/one.md");
   for (const char* part : {"# one.onnx",
@@ -218,7 +218,7 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   EXPECT_NE(ReadFile(out + "/one.md").find("Stands in 99"), std::string::npos);
   run.config.learn.iterations = 3;
   RunTraining(run);
-  said = CollectPolicies(sweep, out);
+  said = CollectPolicies(sweep, out).said;
   EXPECT_EQ(ReadFile(out + "/one.md").find("Stands in 99"), std::string::npos);
   EXPECT_NE(said[0].find("are gone"), std::string::npos) << said[0];
 
@@ -228,13 +228,23 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   WriteOnnx(
       job.folder + "/policy.onnx", large, "obs", "actions", whole.metadata, OnnxWeights::kFloat);
   const std::string before = ReadFile(out + "/one.onnx");
-  try {
-    CollectPolicies(sweep, out);
-    FAIL() << "70,000 is no float16";
-  } catch (const RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("--collect"), std::string::npos) << error.what();
-  }
+  Collected collected = CollectPolicies(sweep, out);
+  ASSERT_EQ(collected.failed, std::vector<std::string>{"one"}) << "70,000 is no float16";
+  EXPECT_NE(collected.said[0].find("one-seed4: not collected: "), std::string::npos);
+  EXPECT_NE(collected.said[0].find("--collect"), std::string::npos) << collected.said[0];
   EXPECT_EQ(ReadFile(out + "/one.onnx"), before);
+
+  // a row that cannot be collected does not keep the next one from it
+  TrainRunOptions next;
+  next.config = sweep.jobs[2].config;
+  next.folder = sweep.jobs[2].folder;
+  RunTraining(next);
+  WriteFileAtomically(job.folder + "/policy.onnx", "no policy");
+  collected = CollectPolicies(sweep, out);
+  EXPECT_EQ(collected.failed, std::vector<std::string>{"one"});
+  EXPECT_NE(collected.said[0].find("not collected: "), std::string::npos) << collected.said[0];
+  EXPECT_NE(collected.said[1].find("/two.onnx"), std::string::npos) << collected.said[1];
+  EXPECT_TRUE(fs::exists(out + "/two.onnx"));
   fs::remove_all(folder);
 }
 

@@ -19,6 +19,7 @@
 #include "silc/base/crc32c.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/config/policy_budget.h"
 #include "silc/learn/checkpoint.h"
 #include "silc/learn/train_log.h"
@@ -67,24 +68,30 @@ int IterationOf(const nlohmann::json& line) {
   return found != line.end() && found->is_number_integer() ? found->get<int>() : 0;
 }
 
-// Cuts metrics.jsonl behind an iteration; a line torn by a crash goes with what follows it. Where
-// the newest checkpoint could not be used, `newest` is its iteration and the whole file is kept as
-// metrics_until_NEWEST.jsonl.
-void TrimMetrics(const std::string& folder, int iteration, int newest) {
+// Cuts metrics.jsonl behind an iteration. Whole lines that are cut are kept, at the end of
+// metrics_replaced.jsonl; a last line without its end was torn by a crash and is not. A damaged
+// line before the cut stays where it is: readers skip it.
+void TrimMetrics(const std::string& folder, int iteration) {
   const std::string path = folder + "/metrics.jsonl";
   std::ifstream lines(path, std::ios::binary);
   if (!lines) return;
   std::uintmax_t kept = 0;  // [byte]
-  for (std::string line; std::getline(lines, line) && !lines.eof(); kept += line.size() + 1) {
+  std::string replaced;
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || IterationOf(json) > iteration) break;
+    if (replaced.empty() && (!json.is_object() || IterationOf(json) <= iteration)) {
+      kept += line.size() + 1;
+    } else {
+      replaced += line + "\n";
+    }
   }
   lines.close();
   if (kept == fs::file_size(path)) return;
-  if (newest > iteration) {
-    fs::copy_file(path,
-                  fmt::format("{}/metrics_until_{:08}.jsonl", folder, newest),
-                  fs::copy_options::overwrite_existing);
+  if (!replaced.empty()) {
+    const std::string copy = folder + "/metrics_replaced.jsonl";
+    std::ofstream file(copy, std::ios::binary | std::ios::app);
+    file << replaced << std::flush;
+    if (!file) throw RunError(copy + ": cannot be written; metrics.jsonl was not changed");
   }
   fs::resize_file(path, kept);
 }
@@ -138,14 +145,22 @@ void RequireFreshRun(const std::string& folder,
                    ": no checkpoint of it is whole; nothing was changed\n  Begin a new run, or put "
                    "back a copy of the checkpoints.");
   }
-  // metrics that went on beyond the first checkpoint say that there was one
+  // metrics that went on beyond the first checkpoint say that there was one; the folder's own
+  // settings say when that was, not those of this resume
   const int last = IterationOf(LastMetrics(folder));
-  if (last > config.learn.checkpoint_every) {
-    throw RunError(fmt::format(
-        "{}: metrics.jsonl goes to iteration {}, yet there is no checkpoint; nothing was changed\n"
-        "  Put the checkpoints back, or begin a new run.",
-        folder,
-        last));
+  const int every = ReadTrainConfig(folder + "/config.yaml").learn.checkpoint_every;
+  std::string left;
+  if (last > every) {
+    left = fmt::format("metrics.jsonl goes to iteration {}", last);
+  } else if (fs::exists(folder + "/policy.onnx")) {
+    left = "policy.onnx is there";  // it is written after a checkpoint
+  }
+  if (!left.empty()) {
+    throw RunError(
+        fmt::format("{}: {}, yet there is no checkpoint; nothing was changed\n"
+                    "  Put the checkpoints back, or begin a new run.",
+                    folder,
+                    left));
   }
 }
 
@@ -275,7 +290,7 @@ class Run {
 
  private:
   void Say(const std::string& text) const {
-    if (first_ && options_.out != nullptr) fmt::print(options_.out, "{}\n", text);
+    if (first_ && options_.out != nullptr) fmt::print(options_.out, "{}\n", Printable(text));
   }
   void WritePolicy() const {
     ExportPolicy(
@@ -311,7 +326,6 @@ class Run {
     // nothing in the folder changes before the newest checkpoint has been looked at
     RequireOwnConfig(folder);
     const CheckpointFolder checkpoints(folder + "/checkpoints", config_.learn.keep_checkpoints);
-    const int newest = checkpoints.NewestIteration();
     const bool resumed = trainer_->Resume(folder, say);
     if (!resumed) RequireFreshRun(folder, config_, checkpoints);
     Say(resumed ? fmt::format("{}: goes on after iteration {}", folder, trainer_->iteration())
@@ -319,7 +333,7 @@ class Run {
     RememberConfig(folder, ToYaml(config_));
     WriteFileAtomically(folder + "/config.yaml", ToYaml(config_));
     RemoveLeftovers(folder);
-    TrimMetrics(folder, trainer_->iteration(), newest);
+    TrimMetrics(folder, trainer_->iteration());
     // a process killed between a checkpoint and its policy left an older one
     if (resumed) WritePolicy();
   }
