@@ -37,6 +37,7 @@ struct ReportData {
   std::vector<std::string> experiments;              // that were asked for, in order
   std::vector<std::vector<ExperimentResult>> found;  // per policy of the shelf
   std::vector<RecordedResult> recorded;              // of other training seeds; beside the shelf's
+  std::vector<std::string> not_recorded;             // why one of them was left out, file first
   std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
   std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
   std::vector<PageCertificate> certificates;         // in the shelf's order

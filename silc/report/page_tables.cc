@@ -65,6 +65,9 @@ std::string PageWriter::Policies() {
         "training seeds, and its interval resamples seeds and robots.",
         data_.recorded.size()));
   }
+  for (const std::string& why : data_.not_recorded) {
+    out += Paragraph("Left out of <code>seeds/</code>: " + EscapeHtml(why));
+  }
   return out;
 }
 

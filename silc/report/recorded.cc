@@ -10,9 +10,27 @@
 #include "silc/policy/method.h"
 
 namespace silc {
+namespace {
 
-std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper& paper) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+// Throws ConfigError where the file is no result, or not one of all that the paper has.
+ExperimentResult ReadResult(const std::string& file, const Paper& paper) {
+  ExperimentResult result = FromJson(ReadFile(file), file);
+  for (const PaperMeasure& measure : paper.measures) {
+    if (measure.metric->experiment != result.experiment || result.Find(measure.metric)) continue;
+    throw ConfigError(file + ": has no metric '" + measure.metric->name + "', which " +
+                      measure.where + " has\n  Write it again with silc eval " + result.experiment +
+                      " --json.");
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<RecordedResult> ReadRecorded(const std::string& folder,
+                                         const Paper& paper,
+                                         std::vector<std::string>* left_out) {
   const fs::path seeds = fs::path(folder) / "seeds";
   const std::string index = (seeds / "index.yaml").string();
   if (!fs::is_regular_file(index)) return {};
@@ -28,14 +46,11 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper&
     if (node.Has("mode")) one.row.mode = node["mode"].AsString();
     one.seed = node["seed"].AsString();
     const std::string file = (seeds / node["file"].AsString()).string();
-    if (!fs::is_regular_file(file)) node["file"].Fail(file + ": no such file");
-    one.result = FromJson(ReadFile(file), file);
-    for (const PaperMeasure& measure : paper.measures) {
-      if (measure.metric->experiment != one.result.experiment || one.result.Find(measure.metric))
-        continue;
-      node["file"].Fail(file + ": has no metric '" + measure.metric->name + "', which " +
-                        measure.where + " has\n  Write it again with silc eval " +
-                        one.result.experiment + " --json.");
+    try {
+      one.result = ReadResult(file, paper);
+    } catch (const ConfigError& error) {
+      left_out->emplace_back(error.what());
+      continue;
     }
     if (!policies.insert(one.result.experiment + one.result.policy_hash).second) {
       node["file"].Fail("a result of the same policy is there already");

@@ -22,9 +22,12 @@ struct RecordedResult {
 ///     - {file: NAME.json, method: silc, mode: compliance, seed: 2}
 ///
 /// NAME.json is what `silc eval … --json NAME.json` writes of one policy; methods without a budget
-/// have no mode. Throws ConfigError for what cannot be read or is there twice, for a metric that
-/// the experiment does not declare, and where one that the paper has is missing: a row's number
-/// would otherwise be of fewer seeds than the page says.
-std::vector<RecordedResult> ReadRecorded(const std::string& folder, const Paper& paper);
+/// have no mode. Throws ConfigError for an index that cannot be read or names a policy twice. A
+/// NAME.json that is missing or torn, has a metric that the experiment does not declare, or lacks
+/// one that the paper has, is left out.
+/// @param[out] left_out  a sentence for each of those, beginning with its file
+std::vector<RecordedResult> ReadRecorded(const std::string& folder,
+                                         const Paper& paper,
+                                         std::vector<std::string>* left_out);
 
 }  // namespace silc

@@ -75,7 +75,7 @@ class Reporter {
     CheckSeeds(options_.seeds);
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
     data_.shelf = ReadShelf(options_.policies);
-    data_.recorded = ReadRecorded(options_.policies, data_.paper);
+    data_.recorded = ReadRecorded(options_.policies, data_.paper, &data_.not_recorded);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;
@@ -93,6 +93,7 @@ class Reporter {
       if (!policy.fault.empty()) Say(policy.path + ": left out: " + policy.fault);
       if (!policy.warning.empty()) Say(policy.warning);
     }
+    for (const std::string& why : data_.not_recorded) Say("left out: " + why);
     const std::vector<Job> jobs = Plan();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       Do(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));

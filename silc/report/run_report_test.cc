@@ -13,6 +13,7 @@
 #include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
 #include "silc/eval/experiment.h"
+#include "silc/eval/experiment_metrics.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
@@ -179,6 +180,55 @@ TEST_F(ReportTest, JudgesByTheBudgetInsideThePolicy) {
     ++found;
   }
   EXPECT_EQ(found, 2);
+}
+
+// A field of a protobuf message: number, length, bytes; all short here.
+std::string Field(int number, const std::string& bytes) {
+  EXPECT_LT(bytes.size(), 128u);
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+std::string Node(const std::string& op,
+                 const std::vector<std::string>& in,
+                 const std::string& out) {
+  std::string node;
+  for (const std::string& name : in) node += Field(1, name);
+  return Field(1, node + Field(2, out) + Field(3, out) + Field(4, op));
+}
+
+// 0.001 √|x − x| beside the network's answer: it acts as before, and its slope is infinite
+// everywhere. The moments are not judged; the page, and the policy beside it, are made all the
+// same.
+TEST_F(ReportTest, APolicyWithAnInfiniteSlopeIsNotJudgedAndStopsNothing) {
+  const std::string small_policy = SourcePath("policies/quick/g1_stand_silc.onnx");
+  fs::copy(small_policy, options_.policies + "/b.onnx");
+  const OnnxModel model = ReadOnnx(small_policy);
+  std::string plain = SerializeOnnx(
+      *RecogniseMlp(*model.graph, 0, 0), "obs", "network", model.metadata, OnnxWeights::kFloat);
+  // the output of the graph, which stands behind its nodes, is not the network's any more
+  plain.replace(plain.rfind("network"), 7, "actions");
+  // messages that stand one behind the other are merged: nodes and a constant more
+  const std::string small = {'\x6f', '\x12', '\x83', '\x3a'};  // 0.001 as a float
+  const std::string constant =
+      Field(5, std::string("\x08\x01\x10\x01", 4) + Field(8, "small") + Field(9, small));
+  std::string rooted = plain + Field(7, constant);
+  for (const std::string& node : {Node("Sub", {"network", "network"}, "zero"),
+                                  Node("Abs", {"zero"}, "abs"),
+                                  Node("Sqrt", {"abs"}, "root"),
+                                  Node("Mul", {"root", "small"}, "little"),
+                                  Node("Add", {"network", "little"}, "actions")}) {
+    rooted += Field(7, node);
+  }
+  WriteFileAtomically(options_.policies + "/a.onnx", rooted);
+  options_.experiments = {"budget"};
+  const ReportOutcome outcome = WriteReport(options_);
+  EXPECT_EQ(outcome.computed, 2);
+  EXPECT_EQ(outcome.failed, 0);
+  EXPECT_EQ(FindHtmlFault(ReadFile(outcome.page)), "");
+  for (const auto& entry : fs::directory_iterator(options_.out + "/cache")) {
+    const ExperimentResult result = FromJson(ReadFile(entry.path().string()), "cache");
+    const double judged = result.Value(metric::Budget().sound_share);
+    EXPECT_EQ(judged > 0, result.policy.ends_with("b.onnx")) << result.policy << ": " << judged;
+  }
 }
 
 // The knob is for policies that are told their budget: others are not asked.
