@@ -4,8 +4,8 @@
 
 Each kind of file that silc reads has a sound example here and a command that reads it. The example
 is mutated, the command run, and its end looked at: 0, 1 or 2, within its time and memory, with a
-line that begins with "silc: " where it is not 0. Anything else is a finding, and is kept with the
-command that gives it again.
+line that begins with "silc: " where it is not 0; what is refused (2) leaves the files it was given
+as they were. Anything else is a finding, and is kept with the command that gives it again.
 
     tools/mutate.py build/release/bin/silc                 # 2,000 mutations of each kind
     tools/mutate.py build/release/bin/silc -n 20 --kinds robot,layout
@@ -14,6 +14,7 @@ command that gives it again.
 import argparse
 import concurrent.futures
 import io
+import json
 import os
 import pathlib
 import random
@@ -30,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = 120  # a command that takes longer is a finding; most take one
 MEMORY = 12 << 30  # [byte] address space of each
 TOO_LONG = f"took longer than {SECONDS} s"
+AS_ASKED = "asked for more work than the sound line"
 
 # numbers and words that have been trouble
 NASTY = [
@@ -172,17 +174,158 @@ def _words(line):
     return words + [word] if word else words
 
 
+def mutate_npz(data, rng):
+    """Half of the time inside an array, so that the archive's checksums are right."""
+    if rng.random() < 0.5:
+        return mutate_bytes(data, rng)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    name = rng.choice(sorted(members))
+    content = bytearray(members[name])
+    for _ in range(rng.choice([1, 1, 4])):
+        if rng.random() < 0.7 and len(content) >= 136:  # a number behind the header
+            at = 128 + 8 * rng.randrange((len(content) - 128) // 8)
+            value = rng.choice([float("nan"), float("inf"), 1e300, -1e300, 99, -1, 0, 5e-324])
+            content[at : at + 8] = struct.pack("<d", value)
+        else:
+            content = bytearray(mutate_bytes(content, rng))
+    members[name] = bytes(content)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return out.getvalue()
+
+
+def mutate_json(data, rng):
+    """Half of the time one value of it, so that it is JSON still."""
+    if rng.random() < 0.3:
+        return mutate_text(data, rng)
+    root = json.loads(data)
+    for _ in range(rng.choice([1, 1, 3])):
+        holder, key, at = None, None, root
+        while isinstance(at, (dict, list)) and at and (holder is None or rng.random() < 0.9):
+            holder, key = at, rng.choice(list(at) if isinstance(at, dict) else range(len(at)))
+            at = holder[key]
+        if holder is None:
+            break
+        how = rng.randrange(5)
+        if how == 0 and isinstance(holder, dict):
+            del holder[key]
+        elif how == 1 and isinstance(holder, list):
+            holder.append(at)
+        else:
+            holder[key] = rng.choice(
+                [None, True, -1, 0, 2**63, 5e-324, 1e-300, 1e300, -1e308, 1.5, "", "x", [], {}]
+            )
+    return json.dumps(root).encode()
+
+
+CRC32C = []
+for byte in range(256):
+    for _ in range(8):
+        byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+    CRC32C.append(byte)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC32C[(crc ^ byte) & 255] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def mutate_checkpoint(data, rng):
+    """Half of the time one of its blobs, with a checksum that is right."""
+    if rng.random() < 0.5:
+        return mutate_bytes(data, rng)
+    at, blobs = 16, {}
+    for _ in range(struct.unpack_from("<Q", data, 8)[0]):
+        pair = []
+        for _ in range(2):
+            size = struct.unpack_from("<Q", data, at)[0]
+            pair.append(data[at + 8 : at + 8 + size])
+            at += 8 + size
+        blobs[pair[0]] = pair[1]
+    name = rng.choice(sorted(blobs))
+    if rng.random() < 0.3:
+        name = b"iteration"
+    blobs[name] = (
+        rng.choice(NASTY).encode() if name == b"iteration" else mutate_bytes(blobs[name], rng)
+    )
+    out = data[:8] + struct.pack("<Q", len(blobs))
+    for key, value in blobs.items():
+        out += struct.pack("<Q", len(key)) + key + struct.pack("<Q", len(value)) + value
+    return out + struct.pack("<Q", crc32c(out))
+
+
 class Kind:
     """A file's name, its sound contents, the command that reads it, and what lies beside it."""
 
-    def __init__(self, name, data, command, text=True, beside=None):
-        self.name, self.data, self.command, self.text, self.beside = (
+    def __init__(self, name, data, command, mutate=mutate_text, beside=None):
+        self.name, self.data, self.command, self.mutate, self.beside = (
             name,
             data,
             command,
-            text,
+            mutate,
             beside or {},
         )
+
+
+def files_below(folder, prefix):
+    """Everything a command has left, but for what changes from run to run."""
+    return {
+        prefix + str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and "events" not in p.name and p.name != "lock"
+    }
+
+
+def make(silc, line):
+    """Runs a sound line, for what it leaves."""
+    subprocess.run([silc, *shlex.split(line)], check=True, capture_output=True, cwd=ROOT)
+
+
+def report_kinds(silc, scratch, policy):
+    """What silc report reads beside policies: results of other seeds, and its own caches."""
+    read = lambda name: (ROOT / "policies/seeds" / name).read_bytes()
+    result = sorted((ROOT / "policies/seeds").glob("*.json"))[0].name
+    index = f"- {{file: {result}, method: baseline, seed: 2}}\n".encode()
+    report = "report --policies p --out o --quick --no-pictures --threads 1 --experiments "
+    kinds = {
+        "seeds_index": Kind(
+            "p/seeds/index.yaml", index, report + "walk", beside={"p/seeds/" + result: read(result)}
+        ),
+        "seeds_result": Kind(
+            "p/seeds/" + result,
+            read(result),
+            report + "walk",
+            mutate=mutate_json,
+            beside={"p/seeds/index.yaml": index},
+        ),
+    }
+    for name, experiment in (("report_cache", "com-impulse"), ("certificate_cache", "certify")):
+        folder = scratch / name
+        (folder / "p").mkdir(parents=True)
+        shutil.copy(policy, folder / "p/p.onnx")
+        line = report.replace(" p ", f" {folder}/p ").replace(" o ", f" {folder}/o ")
+        make(silc, line + experiment)
+        (cached,) = (folder / "o/cache").iterdir()
+        kinds[name] = Kind(
+            "o/cache/" + cached.name,
+            cached.read_bytes(),
+            report + experiment,
+            mutate=mutate_json if cached.suffix == ".json" else mutate_text,
+            beside={"p/p.onnx": policy.read_bytes()},
+        )
+    return kinds
+
+
+# two rows of the run that make_kinds() trains, both of them done
+SMALL_SWEEP = b"""defaults: {task: g1-stand, preset: quick, envs: 4, iterations: 1, overrides:
+  [learn.steps=4, 'learn.actor_hidden=[8]', 'learn.critic_hidden=[8]']}
+rows: [{name: a}, {name: b}]
+"""
 
 
 def make_kinds(silc, scratch):
@@ -197,6 +340,17 @@ def make_kinds(silc, scratch):
         {
             "qpos": (([0, 0, 0.79, 1, 0, 0, 0] + [0.0] * 29) * 2, "(2, 36)"),
             "qvel": ([0.0] * 35 * 2, "(2, 35)"),
+        }
+    )
+    log = npz(
+        {
+            "qpos": (([0, 0, 0.79, 1, 0, 0, 0] + [0.0] * 29) * 2, "(2, 36)"),
+            "qvel": ([0.0] * 35 * 2, "(2, 35)"),
+            "tau": ([0.0] * 29 * 2, "(2, 29)"),
+            "gravity_B": ([0.0, 0.0, -1.0] * 2, "(2, 3)"),
+            "command": ([0.0] * 5 * 2, "(2, 5)"),
+            "contact_mode": ([0.0] * 2, "(2,)"),
+            "session": ([0.0] * 2, "(2,)"),
         }
     )
     robot_file = (g1 / "robot.yaml").read_bytes()
@@ -215,9 +369,9 @@ def make_kinds(silc, scratch):
     small = [p for p in sorted((ROOT / "silc/policy/onnx/fuzz_corpus").glob("*.onnx"))]
     sim = "sim --robot robot.yaml --seconds 0.04 --backend mujoco"
     kinds = {
-        "policy": Kind("p.onnx", pathlib.Path(stand).read_bytes(), "observe p.onnx", text=False),
+        "policy": Kind("p.onnx", pathlib.Path(stand).read_bytes(), "observe p.onnx", mutate=mutate_bytes),
         "graph": Kind(
-            "p.onnx", small[len(small) // 2].read_bytes(), "export p.onnx out.onnx", text=False
+            "p.onnx", small[len(small) // 2].read_bytes(), "export p.onnx out.onnx", mutate=mutate_bytes
         ),
         # the quick policies see one frame
         "layout": Kind(
@@ -231,27 +385,30 @@ def make_kinds(silc, scratch):
         "gains": Kind("g.yaml", gains.encode(), f"observe {stand} --gains g.yaml"),
         "robot": Kind("robot.yaml", robot_file, sim, beside={model: model_file}),
         "mjcf": Kind(model, model_file, sim, beside={"robot.yaml": robot_file}),
-        "states": Kind("s.npz", states, f"observe {stand} --states s.npz", text=False),
+        "states": Kind("s.npz", states, f"observe {stand} --states s.npz", mutate=mutate_npz),
+        "log": Kind(
+            "log/chunk_000000.npz", log, f"observe {stand} --states log", mutate=mutate_npz
+        ),
         "motion_csv": Kind("m.csv", motion, "motion inspect m.csv"),
-        "motion_npz": Kind("m.npz", mjlab, "motion inspect m.npz", text=False),
+        "motion_npz": Kind("m.npz", mjlab, "motion inspect m.npz", mutate=mutate_npz),
     }
-    if "train" in subprocess.run([silc, "--help"], capture_output=True, text=True).stdout:
+    verbs = subprocess.run([silc, "--help"], capture_output=True, text=True).stdout
+    kinds.update(report_kinds(silc, scratch, pathlib.Path(stand)))
+    if "view" in verbs:
+        kinds["view"] = Kind(
+            "p.onnx",
+            pathlib.Path(stand).read_bytes(),
+            "view p.onnx --export v.html --seconds 0.1",
+            mutate=mutate_bytes,
+        )
+    if "train" in verbs:
         small = (
             "learn.steps=4 learn.actor_hidden=[8] learn.critic_hidden=[8] --envs 4"
             " --threads 1 --iterations 1"
         )
         run = scratch / "seed_run"
-        subprocess.run(
-            [silc, *shlex.split(f"train g1-stand --preset quick {small} --out {run}")],
-            check=True,
-            capture_output=True,
-            cwd=ROOT,
-        )
-        files = {
-            str(p.relative_to(run)): p.read_bytes()
-            for p in run.rglob("*")
-            if p.is_file() and "events" not in p.name and p.name != "lock"
-        }
+        make(silc, f"train g1-stand --preset quick {small} --out {run}")
+        files = files_below(run, "")
         checkpoint = next(name for name in files if name.endswith(".silc"))
         without = lambda name: {"run/" + k: v for k, v in files.items() if k != name}
         resume = "train --resume run --iterations 1 --threads 1"
@@ -261,8 +418,20 @@ def make_kinds(silc, scratch):
                     "run/" + checkpoint,
                     files[checkpoint],
                     resume,
-                    text=False,
+                    mutate=mutate_checkpoint,
                     beside=without(checkpoint),
+                ),
+                "resumed_config": Kind(
+                    "run/config.yaml",
+                    files["config.yaml"],
+                    resume,
+                    beside=without("config.yaml"),
+                ),
+                "resumed_metrics": Kind(
+                    "run/metrics.jsonl",
+                    files["metrics.jsonl"],
+                    "train --resume run --iterations 2 --threads 1",
+                    beside=without("metrics.jsonl"),
                 ),
                 "run_config": Kind(
                     "run/config.yaml",
@@ -279,6 +448,17 @@ def make_kinds(silc, scratch):
                 "sweep": Kind(
                     "s.yaml", read("configs/sweep.yaml"), "sweep s.yaml --list --out none"
                 ),
+                "collected": Kind(
+                    "runs/a-seed1/policy.onnx",
+                    files["policy.onnx"],
+                    "sweep s.yaml --list --out runs --collect collected",
+                    mutate=mutate_bytes,
+                    beside={
+                        "s.yaml": SMALL_SWEEP,
+                        **{"runs/a-seed1/" + k: v for k, v in files.items() if k != "policy.onnx"},
+                        **{"runs/b-seed1/" + k: v for k, v in files.items()},
+                    },
+                ),
                 "task": Kind(
                     "t.yaml",
                     read("configs/tasks/g1_stand.yaml"),
@@ -294,29 +474,97 @@ def make_kinds(silc, scratch):
     return kinds
 
 
-# sound command lines; what they leave stays in the scratch folder. `view` is not here: without an error it never ends
+# sound command lines; what they leave stays in the scratch folder. `view` without --export never ends
 COMMANDS = [
     "observe p.onnx --mode compliance --latency 0 --seed 1 --json o.json --csv o.csv",
     "observe p.onnx --rollout 0.1 --settle 0.1 --command 0,0,0 --height 0.75 --plot o.svg",
-    "observe p.onnx --pose stand --gains falcon --check",
+    "observe p.onnx --pose home --gains falcon",
+    "observe p.onnx --states s.npz --json o.json",
     "certify p.onnx --box joint_pos=0.01,gravity=0.01 --rollout 0.1 --settle 0 --moments 1 --samples 1 --json c.json",
     "sim --robot g1 --seconds 0.04 --stiffness 1 --push 50,0,0@0.02 --backend mujoco",
     "eval stand --policy p.onnx --episodes 1 --seed 1 --threads 1 --force-scale 0",
     "export p.onnx out.onnx --half --note silc_method=silc",
-    "export p.onnx out.onnx --mode command",
-    "gains --robot g1 --mode compliance --poses stand --samples 1 --write g.yaml",
+    "gains --robot g1 --mode compliance --poses home --samples 1 --write g.yaml",
     "gains --robot berkeley --mode compliance",
-    "deploy p.onnx --dry-run --wait 0.1 --preflight 1 --log log",
     "motion inspect m.csv --robot g1 --plot m.svg",
-    "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out run",
-    "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out run",
-    "runs .",
-    "sweep s.yaml --list --jobs 1 --threads 1 --out none",
-    "report --policies none --out none --quick --seeds 1 --threads 1",
+    "report --policies shelf --out none --quick --no-pictures --seeds 1 --threads 1 --experiments com-impulse",
     "bench observe --seconds 0.01",
 ]
-# what these commands read lies beside them: a garbled line may write where it was to read
-BESIDE = {"p.onnx": "policies/quick/g1_stand_silc.onnx", "s.yaml": "configs/sweep.yaml"}
+# 1, when all is well: there is no robot
+COMMANDS_WITHOUT_ROBOT = ["deploy p.onnx --dry-run --wait 0.1 --preflight 1 --log log"]
+COMMANDS_THAT_TRAIN = [
+    "observe told.onnx --budget com=400,hands=200,null_space=100 --json o.json",
+    "observe told.onnx --mode soft --budget com=400",
+    "export told.onnx out.onnx --mode command",
+    "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
+    "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
+    "train --resume run --iterations 2 --max-seconds 5 --threads 1 learn.checkpoint_every=1",
+    "runs .",
+    "sweep s.yaml --list --jobs 1 --threads 1 --out none",
+    "sweep two.yaml --list --out runs --collect collected",
+]
+# a line without one of these, or with another value of it, may have asked for hours
+BOUNDS = {
+    "--backend",
+    "--box",
+    "--envs",
+    "--episodes",
+    "--experiments",
+    "--iterations",
+    "--list",
+    "--max-seconds",
+    "--moments",
+    "--policies",
+    "--preset",
+    "--quick",
+    "--rollout",
+    "--samples",
+    "--seconds",
+    "--seeds",
+    "--settle",
+    "--wait",
+}
+
+
+def make_commands(silc, kinds, scratch):
+    """The lines, and what they read: a garbled line may write where it was to read."""
+    policy = kinds["policy"].data
+    beside = {
+        "p.onnx": policy,
+        "m.csv": kinds["motion_csv"].data,
+        "s.npz": kinds["states"].data,
+        "shelf/p.onnx": policy,
+    }
+    lines = [*COMMANDS, *COMMANDS_WITHOUT_ROBOT]
+    if "checkpoint" in kinds:
+        lines += COMMANDS_THAT_TRAIN
+        run = scratch / "told_run"
+        make(
+            silc,
+            "train g1-stand --preset quick --method silc --mode command --envs 4 --iterations 1"
+            f" --threads 1 learn.steps=4 learn.actor_hidden=[8] learn.critic_hidden=[8] --out {run}",
+        )
+        beside["told.onnx"] = (run / "policy.onnx").read_bytes()
+        beside["s.yaml"] = kinds["sweep"].data
+        beside["two.yaml"] = SMALL_SWEEP
+        collected = kinds["collected"]
+        beside.update({k: v for k, v in collected.beside.items() if k.startswith("runs/")})
+        beside[collected.name] = collected.data
+        checkpoint = kinds["checkpoint"]
+        beside.update({**checkpoint.beside, checkpoint.name: checkpoint.data})
+    return lines, beside
+
+
+def asks_for_more(line, words):
+    """Whether a bound of the sound line is not in the garbled one as it was."""
+    sound = shlex.split(line)
+    if words[:1] != sound[:1]:
+        return True
+    for at, word in enumerate(sound):
+        pair = sound[at : at + 2]
+        if word in BOUNDS and not any(words[k : k + 2] == pair for k in range(len(words))):
+            return True
+    return False
 
 
 def mutate_command(line, rng):
@@ -344,7 +592,7 @@ def mutate_command(line, rng):
     return [word.replace("\0", "") for word in words]
 
 
-def run_silc(silc, words, folder):
+def run_silc(silc, words, folder, given):
     """How it ended: None when well, else what was wrong."""
 
     def limits():
@@ -374,41 +622,50 @@ def run_silc(silc, words, folder):
     except (ValueError, OSError) as error:  # the words cannot be handed over at all
         return None if "embedded null" in str(error) or isinstance(error, OSError) else str(error)
     said = done.stderr.decode("utf-8", "replace")
+    told = done.stdout.decode("utf-8", "replace")
     if done.returncode not in (0, 1, 2):
         return f"ended with {done.returncode}: {said[-300:]}"
     if done.returncode != 0 and "silc: " not in said:
         return f"ended with {done.returncode} and said nothing: {said[-300:]}"
-    if "\x1b" in said.replace("\x1b[K", ""):
-        return f"printed an escape sequence: {said[-300:]!r}"
+    if "\x1b" in said.replace("\x1b[K", "") or "\x1b" in told:
+        return f"printed an escape sequence: {said[-300:]!r} {told[-300:]!r}"
+    if done.returncode == 2:
+        for name, data in given.items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                return f"refused, and changed {name}: {said[-300:]}"
     return None
 
 
-def trial(silc, name, kinds, scratch, findings, index, seed):
+def put(folder, files):
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def trial(silc, name, kinds, commands, scratch, findings, index, seed):
     rng = random.Random(f"{seed}/{name}/{index}")
     folder = scratch / f"{name}_{index}"
     folder.mkdir()
     try:
+        line = ""
         if name == "command":
-            (folder / "m.csv").write_bytes(kinds["motion_csv"].data)
-            for beside, source in BESIDE.items():
-                shutil.copy(ROOT / source, folder / beside)
-            words = mutate_command(rng.choice(COMMANDS), rng)
+            lines, given = commands
+            line = rng.choice(lines)
+            words = mutate_command(line, rng)
         else:
             kind = kinds[name]
-            for beside, data in kind.beside.items():
-                (folder / beside).parent.mkdir(parents=True, exist_ok=True)
-                (folder / beside).write_bytes(data)
-            mutate = mutate_text if kind.text else mutate_bytes
-            (folder / kind.name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / kind.name).write_bytes(mutate(kind.data, rng))
+            given = {**kind.beside, kind.name: kind.mutate(kind.data, rng)}
             words = shlex.split(kind.command)
-        wrong = run_silc(silc, words, folder)
-        if name == "command" and wrong == TOO_LONG:
-            return None  # a long training or an hour of simulation, asked for
+        put(folder, given)
+        wrong = run_silc(silc, words, folder, given)
+        if wrong == TOO_LONG and line and asks_for_more(line, words):
+            return AS_ASKED
         if wrong:
             kept = findings / f"{name}_{index}"
             shutil.rmtree(kept, ignore_errors=True)
             shutil.copytree(folder, kept, dirs_exist_ok=True)
+            put(kept, given)
             (kept / "command.txt").write_text(
                 f"cd {kept} && {shlex.join([silc, *words])}\n{wrong}\n", errors="surrogateescape"
             )
@@ -416,6 +673,25 @@ def trial(silc, name, kinds, scratch, findings, index, seed):
         return None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_sound(silc, name, kinds, commands, scratch):
+    """The sound ones first: a command that refuses them would find nothing."""
+    if name == "command":
+        lines, given = commands
+    else:
+        lines, given = [kinds[name].command], {**kinds[name].beside, kinds[name].name: kinds[name].data}
+    for k, line in enumerate(lines):
+        folder = scratch / f"sound_{name}_{k}"
+        folder.mkdir()
+        put(folder, given)
+        done = subprocess.run([silc, *shlex.split(line)], cwd=folder, capture_output=True, text=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        # a graph that was read and is no plain MLP has done its work
+        if name == "graph" and "is no plain MLP" in done.stderr:
+            continue
+        if done.returncode != (1 if line in COMMANDS_WITHOUT_ROBOT else 0):
+            sys.exit(f"{name}: the sound line is refused: {line}\n{done.stderr}")
 
 
 def main():
@@ -441,30 +717,23 @@ def main():
         unknown = [name for name in names if name != "command" and name not in kinds]
         if unknown:
             sys.exit(f"no such kind: {', '.join(unknown)}; known: {', '.join(kinds)}, command")
-        # the sound ones first: a command that refuses them would find nothing
+        commands = make_commands(silc, kinds, scratch) if "command" in names else ([], {})
         for name in names:
-            if name == "command":
-                continue
-            folder = scratch / f"sound_{name}"
-            for beside, data in {**kinds[name].beside, kinds[name].name: kinds[name].data}.items():
-                (folder / beside).parent.mkdir(parents=True, exist_ok=True)
-                (folder / beside).write_bytes(data)
-            words = shlex.split(kinds[name].command)
-            done = subprocess.run([silc, *words], cwd=folder, capture_output=True, text=True)
-            # a graph that was read and is no plain MLP has done its work
-            read = name == "graph" and "is no plain MLP" in done.stderr
-            told = "silc: " in done.stderr and name != "sweep"
-            if not read and (done.returncode not in (0, 1) or told):
-                sys.exit(f"{name}: the sound file is refused: {done.stderr}")
+            check_sound(silc, name, kinds, commands, scratch)
         found = 0
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for name in names:
                 tasks = [
-                    pool.submit(trial, silc, name, kinds, scratch, findings, k, arguments.seed)
+                    pool.submit(
+                        trial, silc, name, kinds, commands, scratch, findings, k, arguments.seed
+                    )
                     for k in range(arguments.n)
                 ]
-                wrong = [task.result() for task in tasks if task.result()]
-                print(f"{name}: {arguments.n} mutations, {len(wrong)} findings", flush=True)
+                ends = [task.result() for task in tasks]
+                wrong = [end for end in ends if end and end != AS_ASKED]
+                long = ends.count(AS_ASKED)
+                asked = f", {long} cut off that asked for more work than is done here" if long else ""
+                print(f"{name}: {arguments.n} mutations, {len(wrong)} findings{asked}", flush=True)
                 for text in wrong:
                     print("  " + text, flush=True)
                 found += len(wrong)
