@@ -76,6 +76,14 @@ void TakeNumbers(const std::string& asked, const BudgetCommand& command, BudgetV
   if (command.range[kCommandNull]) (*values)[kCommandNull] = spec.null_stiffness;
 }
 
+// A budget's name without its change of `key`: "compliance,com=300..900" without com.
+std::string Without(const std::string& name, const std::string& key) {
+  const std::size_t from = name.find("," + key + "=");
+  if (from == std::string::npos) return name;
+  const std::size_t to = std::min(name.find(',', from + 1), name.size());
+  return name.substr(0, from) + name.substr(to);
+}
+
 // The policy's budget at what it is told, named so that --mode takes the name.
 void Tell(const std::optional<std::string>& asked, const std::string& place, PolicyBudget* found) {
   const BudgetSpec ranges = found->budget.spec;
@@ -103,7 +111,9 @@ void Tell(const std::optional<std::string>& asked, const std::string& place, Pol
                       range->high,
                       place));
     }
-    found->budget.name += fmt::format(",{}={:g}", Name(static_cast<CommandedNumber>(i)), values[i]);
+    const char* const key = Name(static_cast<CommandedNumber>(i));
+    found->budget.name = Without(found->budget.name, key);
+    found->budget.name += fmt::format(",{}={:g}", key, values[i]);
     if (i == kCommandCom) {
       found->budget.name += fmt::format("/{:g}/{:g}", values[i], (*ranges.com)[2]);
     }

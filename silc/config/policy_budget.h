@@ -25,8 +25,8 @@ struct PolicyBudget {
 /// numbers cannot be read. `place` stands for the file in messages.
 ///
 /// A commanded policy is judged by the budget that it is told: `asked`, else the middle of its
-/// ranges to three digits. `asked` is com=400,hands=200,null_space=100 (a number left out stands at the
-/// middle), or a plain budget as --mode takes it, whose numbers become the command. Throws
+/// ranges to three digits. `asked` is com=400,hands=200,null_space=100 (a number left out stands at
+/// the middle), or a plain budget as --mode takes it, whose numbers become the command. Throws
 /// ConfigError for a number outside its range, and for `asked` where the policy is told nothing.
 PolicyBudget BudgetOfPolicy(const TrainingNotes& notes,
                             const std::string& place,

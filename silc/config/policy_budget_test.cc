@@ -136,6 +136,10 @@ TEST(PolicyBudget, OfACommandedPolicyIsWhatItIsTold) {
   const PolicyBudget narrow =
       BudgetOfPolicy(CommandedNotes("compliance,com=1000.1..1000.4"), "a.onnx");
   EXPECT_NEAR((*narrow.told)[kCommandCom], 1000.25, 1e-3);
+  // its name has the number in the range's place, and --mode takes it
+  EXPECT_EQ(narrow.budget.name.find("com="), narrow.budget.name.rfind("com="))
+      << narrow.budget.name;
+  EXPECT_NO_THROW(ReadPlainBudget(narrow.budget.name));
   EXPECT_EQ(CommandText(BudgetOfPolicy(CommandedNotes(), "a.onnx", "com=400")),
             "com 400 N/m, hands 316 N/m, null space 77.5 N·m/rad");
 }

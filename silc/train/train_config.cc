@@ -108,7 +108,7 @@ void CheckLayoutOfInit(const ObservationLayout& own, const std::string& checkpoi
     if (here_goes_on && there_goes_on && here_line == there_line) continue;
     throw ConfigError(fmt::format(
         "--init {}: its networks were trained with another layout\n  there: {}\n  here:  {}\n"
-        "  Take the layout it had (task.layout=FILE), or begin without --init.",
+        "  Take what it had (task.layout, task.observation.history), or begin without --init.",
         checkpoint,
         there_goes_on ? there_line : "no more lines",
         here_goes_on ? here_line : "no more lines"));

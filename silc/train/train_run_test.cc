@@ -204,6 +204,7 @@ TEST(TrainRun, AWarmStartGoesOnWithoutTheRunItCameFrom) {
   RunTraining(source);
 
   TrainRequest request = {.task = "g1-stand", .init = source.folder};
+  request.overrides = {"task.observation.history=1"};  // as Small() has it
   const InputFile newest = *ResolveTrainConfig(request).init;
   EXPECT_EQ(fs::path(newest.path).filename(), "checkpoint_00000003.silc");
   TrainRunOptions options;
@@ -248,6 +249,7 @@ TEST(TrainRun, AWarmStartFromAnotherLayoutIsRefused) {
 
   // the same layout under another name, and other gains and actions, are no other inputs
   TrainRequest request = {.task = "g1-stand", .init = source.folder};
+  request.overrides = {"task.observation.history=1"};  // as Small() has it
   EXPECT_NO_THROW(ResolveTrainConfig(request));
   std::string edited = config;
   edited.replace(edited.find(before), before.size(), after);
