@@ -143,9 +143,7 @@ void RunView(const ViewArguments& args) {
     return;
   }
   const EndSignals signals;
-  RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
-    fmt::print(stderr, "silc: {}\n", text);
-  });
+  RunViewer(options, signals.token(), TellAddress);
   fmt::print("ended\n");
 }
 

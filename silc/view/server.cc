@@ -80,6 +80,8 @@ struct Hub {
   std::shared_ptr<const std::string> newest;
   bool distributing = false;
   ServerStats stats;
+  double latency_sum = 0;
+  std::uint64_t latency_count = 0;
 
   void TellHands();
 };
@@ -186,13 +188,13 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
       Refuse(error.empty() ? "a text message; only binary ones are taken" : error);
       return;
     }
-    if (input->type == InputType::kAck || input->type == InputType::kShown) {
-      const bool shown = input->type == InputType::kShown;
-      const std::optional<double> latency =
-          shown ? flow_.Shown(input->index, now - input->value[0]) : flow_.Acked(input->index, now);
+    if (input->type == InputType::kAck) {
+      const std::optional<double> latency = flow_.Acked(input->index, now);
       if (latency) {
         const std::scoped_lock lock(hub_->mutex);
-        (shown ? hub_->stats.shown : hub_->stats.acknowledged).Add(*latency);
+        hub_->latency_sum += *latency;
+        ++hub_->latency_count;
+        hub_->stats.latency_max = std::max(hub_->stats.latency_max, *latency);
       }
       Write();
       return;
@@ -418,12 +420,6 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
 }  // namespace
 
-void LatencyStats::Add(double latency) {
-  ++count;
-  mean += (latency - mean) / static_cast<double>(count);
-  max = std::max(max, latency);
-}
-
 struct ViewServer::Impl {
   Impl() : acceptor(context) {}
 
@@ -555,7 +551,13 @@ ServerStats ViewServer::Stats() {
   Hub& hub = *impl_->hub;
   ServerStats stats = hub.stats;
   stats.pages = static_cast<int>(pages);
-  hub.stats.acknowledged = hub.stats.shown = {};
+  if (hub.latency_count > 0) {
+    stats.latency_mean = hub.latency_sum / static_cast<double>(hub.latency_count);
+  }
+  stats.acknowledged = hub.latency_count;
+  hub.latency_sum = 0;
+  hub.latency_count = 0;
+  hub.stats.latency_max = 0;
   return stats;
 }
 

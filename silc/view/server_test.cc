@@ -33,7 +33,7 @@ class ViewServerTest : public ::testing::Test {
     options.port = 0;
     ServerSource source;
     source.scene_json = R"({"robot": "none"})";
-    source.limits = {.robots = 2, .bodies = 31, .policies = 5, .budgets = 6, .pushes = 3};
+    source.limits = {.robots = 2, .bodies = 31, .policies = 5, .budgets = 6};
     source.apply = [this](const Input& input) {
       const std::scoped_lock lock(mutex_);
       inputs_.push_back(input);
@@ -210,38 +210,8 @@ TEST_F(ViewServerTest, ASlowPageGetsTheNewestFrameAndHoldsUpNobody) {
   EXPECT_EQ(NextFrame(&slow), 50u);
   const ServerStats stats = server->Stats();
   EXPECT_EQ(stats.frames_sent, 55u);
-  EXPECT_EQ(stats.acknowledged.count, 51u);
-  EXPECT_GT(stats.acknowledged.max, 0);
-  EXPECT_LT(stats.acknowledged.mean, 0.5);
-  EXPECT_EQ(stats.shown.count, 0u) << "to have a frame is not to have drawn it";
-}
-
-// Of six frames two were drawn: those two count, each from its own state to its own picture.
-TEST_F(ViewServerTest, OnlyPicturesThatWereDrawnCountForStateToPixel) {
-  const auto server = Start();
-  PageClient page(server->port());
-  ASSERT_TRUE(Eventually([&] { return server->Stats().pages == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::uint32_t frame = 1; frame <= 6; ++frame) {
-    Publish(server.get(), frame);
-    ASSERT_EQ(NextFrame(&page), frame);
-    page.Send(EncodeInput({InputType::kAck, 0, frame, {}}));
-    if (frame == 2 || frame == 5) {
-      std::this_thread::sleep_for(60ms);
-      // on the screen 20 ms ago
-      page.Send(EncodeInput({InputType::kShown, 0, frame, {0.02}}));
-      page.Send(EncodeInput({InputType::kShown, 0, frame, {0.02}}));      // told twice
-      page.Send(EncodeInput({InputType::kShown, 0, frame - 1, {0.02}}));  // overtaken
-    }
-  }
-  page.Send(EncodeInput({InputType::kReset, 0, 0, {}}));
-  ASSERT_TRUE(Eventually([&] { return !inputs().empty(); })) << "all before it has been read";
-  const double elapsed =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const LatencyStats shown = server->Stats().shown;
-  EXPECT_EQ(shown.count, 2u);
-  EXPECT_GE(shown.mean, 0.04);
-  EXPECT_LE(shown.max, elapsed);
+  EXPECT_GT(stats.latency_max, 0);
+  EXPECT_LT(stats.latency_mean, 0.5);
 }
 
 TEST_F(ViewServerTest, ManyWatchAndOnePushes) {

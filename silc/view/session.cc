@@ -10,24 +10,15 @@ namespace silc {
 
 void FrameFlow::Sent(std::uint32_t sequence, double taken) {
   in_flight_.emplace_back(sequence, taken);
-  not_shown_.emplace_back(sequence, taken);
-  if (not_shown_.size() > kRemembered) not_shown_.pop_front();
-}
-
-std::optional<double> FrameFlow::TakeOut(std::uint32_t sequence, double then, Frames* frames) {
-  const auto found = std::ranges::find(*frames, sequence, &Frames::value_type::first);
-  if (found == frames->end()) return std::nullopt;
-  const double taken = found->second;
-  frames->erase(frames->begin(), found + 1);
-  return then - taken;
 }
 
 std::optional<double> FrameFlow::Acked(std::uint32_t sequence, double now) {
-  return TakeOut(sequence, now, &in_flight_);
-}
-
-std::optional<double> FrameFlow::Shown(std::uint32_t sequence, double presented) {
-  return TakeOut(sequence, presented, &not_shown_);
+  const auto found =
+      std::ranges::find(in_flight_, sequence, &std::pair<std::uint32_t, double>::first);
+  if (found == in_flight_.end()) return std::nullopt;
+  const double taken = found->second;
+  in_flight_.erase(in_flight_.begin(), found + 1);
+  return now - taken;
 }
 
 bool HandOnRobot::Ask(std::uint64_t page, double now) {

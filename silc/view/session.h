@@ -19,25 +19,15 @@ class FrameFlow {
  public:
   static constexpr std::size_t kMaxUnacked = 4;
 
-  /// Frames whose picture may still be told of: five seconds of them.
-  static constexpr std::size_t kRemembered = 256;
-
   bool MaySend() const { return in_flight_.size() < kMaxUnacked; }
   /// A frame goes out: its number and when its state was taken.
   void Sent(std::uint32_t sequence, double taken);
-  /// The page has got a frame, and with it all before. The time from state to acknowledgement;
+  /// The page has shown a frame, and with it all before. The time from state to acknowledgement;
   /// nothing when that frame was never sent, or was acknowledged before.
   std::optional<double> Acked(std::uint32_t sequence, double now);
-  /// The picture of this frame was presented at `presented`. The time from state to picture, of
-  /// this frame alone: those before it may never have been drawn. Nothing when the frame was never
-  /// sent, was told of before, or is older than one that was.
-  std::optional<double> Shown(std::uint32_t sequence, double presented);
 
  private:
-  using Frames = std::deque<std::pair<std::uint32_t, double>>;
-  // the time from the state of frame `sequence` to `then`; it and those before it are forgotten
-  static std::optional<double> TakeOut(std::uint32_t sequence, double then, Frames* frames);
-  Frames in_flight_, not_shown_;
+  std::deque<std::pair<std::uint32_t, double>> in_flight_;
 };
 
 /// Many watch, one pushes. The hand is free, or a page's; a page that asks for it gets it when it

@@ -36,28 +36,6 @@ TEST(FrameFlow, AcknowledgementsOfNothingOpenNothing) {
   EXPECT_FALSE(flow.Acked(1, 1)) << "went with the second";
 }
 
-// An acknowledgement says that a frame has come, nothing of its picture; a picture is of one frame.
-TEST(FrameFlow, APictureCountsForItsOwnFrame) {
-  FrameFlow flow;
-  for (std::uint32_t frame = 1; frame <= 4; ++frame) flow.Sent(frame, 0.02 * frame);
-  EXPECT_TRUE(flow.Acked(4, 0.1));
-  EXPECT_DOUBLE_EQ(flow.Shown(3, 0.2).value(), 0.2 - 0.06)
-      << "from its own state, acknowledged or not";
-  EXPECT_FALSE(flow.Shown(3, 0.3)) << "twice";
-  EXPECT_FALSE(flow.Shown(2, 0.3)) << "was overtaken";
-  EXPECT_FALSE(flow.Shown(99, 0.3)) << "was never sent";
-  EXPECT_DOUBLE_EQ(flow.Shown(4, 0.3).value(), 0.3 - 0.08);
-  // a picture does not make room for frames
-  for (std::uint32_t frame = 5; frame <= 8; ++frame) flow.Sent(frame, 1);
-  EXPECT_TRUE(flow.Shown(8, 2));
-  EXPECT_FALSE(flow.MaySend());
-  // a page that never tells of pictures costs no memory
-  for (std::uint32_t frame = 9; frame < 9 + 2 * FrameFlow::kRemembered; ++frame)
-    flow.Sent(frame, 3);
-  EXPECT_FALSE(flow.Shown(9, 4)) << "forgotten";
-  EXPECT_TRUE(flow.Shown(9 + FrameFlow::kRemembered, 4));
-}
-
 TEST(HandOnRobot, OneAtATimeUntilItLetsGoOrFallsAsleep) {
   HandOnRobot hand;
   EXPECT_TRUE(hand.is_free());

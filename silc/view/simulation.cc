@@ -14,6 +14,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nan.h"
+#include "silc/config/policy_budget.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/robot/kinematics.h"
@@ -41,8 +42,10 @@ double SecondsNow() {
 struct LiveSimulation::Robot {
   std::uint32_t policy = 0, budget = 0;  // indices
   TrainingNotes notes;
-  std::optional<std::string> asked;  // what a commanded policy is told, as --budget says it
-  ChosenBudget chosen;               // by `budget` and `asked`
+  UserBudget judged_by;
+  BudgetCommand ranges;              // of a commanded policy; none for the others
+  std::optional<BudgetValues> told;  // what it is told
+  std::optional<std::string> asked;  // the same as --budget says it; none: the middle
   std::unique_ptr<ClosedLoop> loop;
   ContactModeTracker tracker;
   std::shared_ptr<const ReadingSetup> setup;
@@ -64,7 +67,6 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
   firm.firm_contacts = true;
   robot_model_ = std::make_unique<const RobotModel>(RobotModel::Load(options_.robot, firm));
 
-  push_buttons_ = PushButtons(robot_model_->has_hands());
   policy_files_ = options_.policies;
   for (const std::string& choice : options_.choices) {
     const auto same = [&](const std::string& file) {
@@ -89,11 +91,6 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
     const auto place = std::ranges::find(policy_files_, options_.policies[i]);
     GivePolicy(robot.get(), static_cast<std::uint32_t>(place - policy_files_.begin()), false);
     robots_.push_back(std::move(robot));
-  }
-  const auto is_told = [](const auto& robot) { return robot->chosen.told.has_value(); };
-  if (options_.budget && std::ranges::none_of(robots_, is_told)) {
-    // refused in the words of the other verbs
-    GiveBudget(robots_.front().get(), robots_.front()->budget, options_.budget);
   }
   period_ = robots_.front()->loop->period();
   for (const auto& robot : robots_) {
@@ -134,7 +131,6 @@ InputLimits LiveSimulation::limits() const {
   limits.bodies = static_cast<std::uint32_t>(robot_model_->model()->nbody);
   limits.policies = static_cast<std::uint32_t>(policy_files_.size());
   limits.budgets = static_cast<std::uint32_t>(budget_modes_.size() + 1);
-  limits.pushes = static_cast<std::uint32_t>(push_buttons_.size());
   return limits;
 }
 
@@ -145,31 +141,25 @@ void LiveSimulation::Apply(const Input& input) {
 
 void LiveSimulation::Notice(std::string text) { notices_.push_back(std::move(text)); }
 
-std::vector<std::string> LiveSimulation::TakeNotices() { return std::exchange(notices_, {}); }
-
-// --mode of a budget in the scene's list; none for the policy's own.
-std::optional<std::string> LiveSimulation::ModeOf(std::uint32_t budget) const {
-  if (budget == 0) return std::nullopt;
-  return budget_modes_[budget - 1];
-}
-
 void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_state) {
   const std::string& file = policy_files_[index];
   TrainingNotes notes;
   Policy policy = LoadPolicy(file, options_.layout, *robot_model_, &notes);
   // whatever can be refused is refused before the robot has changed
+  PolicyBudget own;
   std::optional<std::string> asked;
   if (policy.sees_budget()) {
     // a newer checkpoint of the same file is told what the older one was
-    const bool newer = keep_state && robot->policy == index && robot->chosen.told;
-    asked = newer ? robot->asked : options_.budget;
+    asked = keep_state && robot->policy == index && robot->told ? robot->asked : options_.budget;
+    own = BudgetOfPolicy(notes, file, asked);
+    if (robot->budget == 0) NeedPointsOf(own.budget.spec, *robot_model_);
+  } else if (robot->budget == 0) {
+    NeedPointsOf(BudgetOfPolicy(notes, file).budget.spec, *robot_model_);
   }
-  ChosenBudget chosen =
-      ChooseBudget(ModeOf(robot->budget), asked, notes, file, *robot_model_, &policy);
   LoopOptions options;
   options.servo = ServoFor(*robot_model_, policy, "");
   options.command = command_;
-  options.command.budget = chosen.told;
+  options.command.budget = own.told;
   auto loop = std::make_unique<ClosedLoop>(*robot_model_, std::move(policy), options);
   if (keep_state && std::abs(loop->period() - period_) > 1e-9) {
     throw ConfigError(fmt::format(
@@ -185,31 +175,32 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
   robot->loop = std::move(loop);
   robot->notes = notes;
   robot->policy = index;
+  robot->ranges = own.command;
+  robot->told = own.told;
   robot->asked = asked;
-  robot->chosen = std::move(chosen);
   robot->tracker = MakeContactTracker(*robot_model_);
-  if (!robot->chosen.warning.empty()) Notice(robot->chosen.warning);
-  Judge(robot);
+  GiveBudget(robot);
 }
 
 // What the policy of a robot is asked to do: the same for all, but for the budget it is told.
 PolicyCommand LiveSimulation::CommandOf(const Robot& robot) const {
   PolicyCommand command = command_;
-  command.budget = robot.chosen.told;
+  command.budget = robot.told;
   return command;
 }
 
 // Another budget for a policy that is told one. What is outside its ranges changes nothing.
 void LiveSimulation::TellBudget(Robot* robot, const Input& input) {
   const std::string name = std::filesystem::path(policy_files_[robot->policy]).stem().string();
-  if (!robot->chosen.told) {
+  if (!robot->told) {
     Notice(name + ": is not told its budget");
     return;
   }
+  BudgetValues values = *robot->told;
   std::string asked;
   for (int i = 0; i < kNumCommanded; ++i) {
-    if (!robot->chosen.command.range[i]) continue;
-    const BudgetRange& range = *robot->chosen.command.range[i];
+    if (!robot->ranges.range[i]) continue;
+    const BudgetRange& range = *robot->ranges.range[i];
     const double value = input.value[i];
     // a page speaks in float32: the end of a range may be rounded to beyond it
     if (!(value >= range.low * (1 - 1e-6) && value <= range.high * (1 + 1e-6))) {
@@ -221,35 +212,31 @@ void LiveSimulation::TellBudget(Robot* robot, const Input& input) {
                          range.high));
       return;
     }
-    asked += fmt::format("{}{}={}",
-                         asked.empty() ? "" : ",",
-                         Name(static_cast<CommandedNumber>(i)),
-                         std::clamp(value, range.low, range.high));
+    values[i] = std::clamp(value, range.low, range.high);
+    asked += fmt::format(
+        "{}{}={}", asked.empty() ? "" : ",", Name(static_cast<CommandedNumber>(i)), values[i]);
   }
-  GiveBudget(robot, robot->budget, asked);
-}
-
-// Another budget of the scene's list, or another number for a policy that is told one. Throws
-// ConfigError as ChooseBudget() does, before anything has changed.
-void LiveSimulation::GiveBudget(Robot* robot,
-                                std::uint32_t budget,
-                                const std::optional<std::string>& asked) {
-  Policy policy = robot->loop->policy();
-  robot->chosen = ChooseBudget(
-      ModeOf(budget), asked, robot->notes, policy_files_[robot->policy], *robot_model_, &policy);
-  robot->budget = budget;
+  robot->told = values;
   robot->asked = asked;
   robot->loop->SetCommand(CommandOf(*robot));
-  Judge(robot);
+  GiveBudget(robot);
 }
 
-// From now on the robot is observed under its budget and the page's choice for gravity.
-void LiveSimulation::Judge(Robot* robot) {
+void LiveSimulation::GiveBudget(Robot* robot) {
+  if (robot->budget == 0) {
+    robot->judged_by =
+        BudgetOfPolicy(robot->notes, policy_files_[robot->policy], robot->asked).budget;
+  } else {
+    robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
+  }
+  NeedPointsOf(robot->judged_by.spec, *robot_model_);
+  if (gravity_ != 0) {
+    robot->judged_by.spec.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
+  }
   auto setup = std::make_shared<ReadingSetup>();
   setup->number = next_setup_++;
   setup->servo = robot->loop->options().servo;
-  setup->budget = robot->chosen.judged.spec;
-  if (gravity_ != 0) setup->budget.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
+  setup->budget = robot->judged_by.spec;
   robot->setup = setup;
   robot->reading.reset();
 }
@@ -279,8 +266,7 @@ void LiveSimulation::EndPush() {
   }
 }
 
-// What a page asked for. Indices and numbers were checked where they came in. Throws ConfigError
-// for a policy or a budget that cannot be had; the robot keeps what it has.
+// What a page asked for. Indices and numbers were checked where they came in.
 void LiveSimulation::Carry(const Input& input) {
   const Vector3d v(input.value[0], input.value[1], input.value[2]);
   switch (input.type) {
@@ -316,7 +302,8 @@ void LiveSimulation::Carry(const Input& input) {
       }
       break;
     case InputType::kPush: {
-      const PushButton& button = push_buttons_[input.index];
+      const PushButton& button = PushButtons()[input.index];
+      if (button.at_hand && !robot_model_->has_hands()) break;
       HeldPoint point{robot_model_->base_body(), Vector3d::Zero()};
       if (button.at_hand) {
         point.body = robot_model_->hand_body()[kLeft];
@@ -330,14 +317,26 @@ void LiveSimulation::Carry(const Input& input) {
       break;
     }
     case InputType::kPolicy:
-      GivePolicy(robots_[input.robot].get(), input.index, true);
+      try {
+        GivePolicy(robots_[input.robot].get(), input.index, true);
+      } catch (const ConfigError& error) {
+        Notice(error.what());  // the robot keeps the policy it has
+      }
       break;
-    case InputType::kBudget:
-      GiveBudget(robots_[input.robot].get(), input.index, robots_[input.robot]->asked);
+    case InputType::kBudget: {
+      Robot& robot = *robots_[input.robot];
+      const std::uint32_t before = std::exchange(robot.budget, input.index);
+      try {
+        GiveBudget(&robot);
+      } catch (const ConfigError& error) {
+        Notice(error.what());
+        robot.budget = before;
+      }
       break;
+    }
     case InputType::kGravity:
       gravity_ = static_cast<std::uint8_t>(input.index);
-      for (const auto& robot : robots_) Judge(robot.get());
+      for (const auto& robot : robots_) GiveBudget(robot.get());
       break;
     case InputType::kSamePush:
       same_push_ = input.index == 1;
@@ -349,7 +348,6 @@ void LiveSimulation::Carry(const Input& input) {
       spring_ = input.value[0];
       break;
     case InputType::kAck:
-    case InputType::kShown:
     case InputType::kHand:
       break;  // the server's business
   }
@@ -440,7 +438,7 @@ RobotView LiveSimulation::Show(int index) {
   view.falls = robot.falls;
   view.policy = static_cast<std::uint16_t>(robot.policy);
   view.budget = static_cast<std::uint16_t>(robot.budget);
-  if (robot.chosen.told) view.told = ShowTold(robot.chosen.command, *robot.chosen.told);
+  if (robot.told) view.told = ShowTold(robot.ranges, *robot.told);
   const std::array<FootForce, 2> feet = ComputeFootForces(*robot_model_, *data);
   for (int foot = 0; foot < 2; ++foot) {
     view.foot_p_W[foot] =
@@ -516,13 +514,7 @@ StateFrame LiveSimulation::Step() {
     inputs.push_back(
         {InputType::kPolicy, static_cast<std::uint32_t>(robot), robots_[robot]->policy, {}});
   }
-  for (const Input& input : inputs) {
-    try {
-      Carry(input);
-    } catch (const ConfigError& error) {
-      Notice(error.what());
-    }
-  }
+  for (const Input& input : inputs) Carry(input);
 
   if (!paused_) {
     if (push_.kind == 2 && time_ > push_.shown_until) EndPush();
@@ -564,7 +556,8 @@ void LiveSimulation::Run(const std::stop_token& stop,
   std::deque<std::pair<Clock::time_point, double>> passed;
   while (!stop.stop_requested()) {
     on_frame(std::make_shared<const std::string>(EncodeState(Step())));
-    for (const std::string& notice : TakeNotices()) on_notice(notice);
+    for (const std::string& notice : notices_) on_notice(notice);
+    notices_.clear();
 
     const Clock::time_point now = Clock::now();
     passed.emplace_back(now, time_);

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "silc/observe/choose_budget.h"
 #include "silc/observe/closed_loop.h"
 #include "silc/view/live_observer.h"
 #include "silc/view/protocol.h"
@@ -44,7 +43,6 @@ inline constexpr double kRecordedTime = 30;      // [s] that Recording() goes ba
 /// softer friction soles creep under a steady pull, and displacements would be the floor's.
 class LiveSimulation {
  public:
-  /// Throws ConfigError for what cannot be loaded, and for budgets as ChooseBudget() does.
   explicit LiveSimulation(SimulationOptions options);
   ~LiveSimulation();
 
@@ -61,14 +59,10 @@ class LiveSimulation {
   StateFrame Step();
 
   /// Steps at the wanted speed until asked to stop. `on_frame` gets every frame, encoded;
-  /// `on_notice` sentences for people (TakeNotices()).
+  /// `on_notice` sentences for people: a fall, a policy that could not be loaded.
   void Run(const std::stop_token& stop,
            const std::function<void(std::shared_ptr<const std::string>)>& on_frame,
            const std::function<void(const std::string&)>& on_notice);
-
-  /// What people should know since the last call: a fall, a policy or a budget that was refused.
-  /// For whoever calls Step().
-  std::vector<std::string> TakeNotices();
 
   /// The last kRecordedTime of a robot as the bytes of an .npz file: qpos and qvel, one row per
   /// control period, as `silc observe --states` takes them.
@@ -90,9 +84,7 @@ class LiveSimulation {
   void BeginPush(int kind, int grabbed, const HeldPoint& point);
   void EndPush();
   void GivePolicy(Robot* robot, std::uint32_t index, bool keep_state);
-  std::optional<std::string> ModeOf(std::uint32_t budget) const;
-  void GiveBudget(Robot* robot, std::uint32_t budget, const std::optional<std::string>& asked);
-  void Judge(Robot* robot);
+  void GiveBudget(Robot* robot);
   void TellBudget(Robot* robot, const Input& input);
   PolicyCommand CommandOf(const Robot& robot) const;
   void StepRobot(int index, bool leads);
@@ -104,7 +96,6 @@ class LiveSimulation {
   SimulationOptions options_;
   std::unique_ptr<const RobotModel> robot_model_;
   std::vector<std::string> policy_files_, budget_modes_;
-  std::vector<PushButton> push_buttons_;
   std::string scene_json_;
   double period_ = 0.02;
   std::uint32_t scene_number_ = 0, next_setup_ = 1;

@@ -19,8 +19,8 @@ struct ViewBenchOptions {
 
 /// One JSON object: real-time factor, observations a second, time from a state to the page's
 /// acknowledgement, the server's share of a core, and what memory grows by per frame; with a
-/// browser also the time from a state to the picture that shows it, of the pictures that were
-/// really drawn (docs/view.md). Throws RunError when the browser does not come.
+/// browser also the time from a state to the screen: a page acknowledges when the next picture
+/// begins. Throws RunError when the browser does not come.
 std::string BenchView(const ViewBenchOptions& options);
 
 }  // namespace silc

@@ -54,10 +54,8 @@ std::string FindPolicyFile(const std::string& file_or_run) {
 
 void RunViewer(const ViewerOptions& options,
                const std::stop_token& stop,
-               const std::function<void(const std::string& address)>& on_ready,
-               const std::function<void(const std::string& text)>& on_notice) {
+               const std::function<void(const std::string& address)>& on_ready) {
   LiveSimulation simulation(options.simulation);
-  for (const std::string& text : simulation.TakeNotices()) on_notice(text);
   ServerSource source;
   source.scene_json = simulation.scene_json();
   source.limits = simulation.limits();

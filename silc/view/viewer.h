@@ -18,12 +18,10 @@ struct ViewerOptions {
   std::vector<std::string> watched;
 };
 
-/// Simulates and serves until asked to stop. `on_notice` gets what there is to say of the policies,
-/// sentences for the user; then `on_ready` gets the address, once pages can come.
+/// Simulates and serves until asked to stop. `on_ready` gets the address once pages can come.
 void RunViewer(const ViewerOptions& options,
                const std::stop_token& stop,
-               const std::function<void(const std::string& address)>& on_ready,
-               const std::function<void(const std::string& text)>& on_notice);
+               const std::function<void(const std::string& address)>& on_ready);
 
 /// Whether a server could be had with these options: throws ConfigError as ViewServer does. For
 /// before work that takes minutes.

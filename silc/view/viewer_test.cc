@@ -92,10 +92,7 @@ TEST(Viewer, ServesPagesThatPushAndSaveWhileATrainingWritesItsPolicy) {
   std::promise<std::string> ready;
   std::jthread viewer([&] {
     RunViewer(
-        options,
-        stop.get_token(),
-        [&](const std::string& address) { ready.set_value(address); },
-        [](const std::string& text) { ADD_FAILURE() << text; });
+        options, stop.get_token(), [&](const std::string& address) { ready.set_value(address); });
   });
   const std::string address = ready.get_future().get();
   const int port = std::stoi(address.substr(address.rfind(':') + 1));

@@ -33,7 +33,7 @@ export class Ellipsoids {
     this.pairs = [];
     for (let i = 0; i < 3 * robots; ++i) {
       const felt = new THREE.Mesh(sphere, new THREE.MeshLambertMaterial(
-        { transparent: true, opacity: 0.6, depthTest: false }));
+        { transparent: true, opacity: 0.6, depthTest: false, side: THREE.DoubleSide }));
       const budget = new THREE.Mesh(coarse, new THREE.MeshBasicMaterial(
         { transparent: true, opacity: 0.35, depthTest: false, wireframe: true }));
       felt.renderOrder = 2;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the page together: frames come in and are acknowledged, the newest is drawn.
+// Puts the page together: frames come in, the newest is drawn and acknowledged.
 import * as THREE from 'three';
-import { decodeState, input } from 'view/protocol.js';
+import { decodeState } from 'view/protocol.js';
 import { Connection } from 'view/connection.js';
-import { RobotScene, addressSays } from 'view/scene.js';
+import { RobotScene } from 'view/scene.js';
 import { OrbitCamera } from 'view/camera.js';
 import { Ellipsoids } from 'view/ellipsoids.js';
 import { Arrows } from 'view/arrows.js';
@@ -11,7 +11,6 @@ import { Drag } from 'view/drag.js';
 import { Curves } from 'view/curves.js';
 import { Controls } from 'view/controls.js';
 import { Recorder, fromText } from 'view/recorder.js';
-import { Presented } from 'view/presented.js';
 
 const byId = (id) => document.getElementById(id);
 const recording = window.silcRecording || null;  // a page with a recording inside: {scene, frames: [text]}; no socket
@@ -26,6 +25,7 @@ class Viewer {
     this.recorder = new Recorder();
     this.newest = null;   // {buffer, frame} that was received last
     this.drawn = null;    // the frame on the screen
+    this.onScreen = null; // number of the frame that the last tick drew, not acknowledged yet
     this.built = false;
     const view = {
       robots: this.robots, orbit: this.orbit, ellipsoids: this.ellipsoids, recorder: this.recorder, frame: () => this.drawn,
@@ -35,7 +35,6 @@ class Viewer {
     view.drag = this.drag;
     this.controls = new Controls(view);
     this.labels = [];
-    if (addressSays('measure')) this.presented = new Presented(byId('stage'), (sequence, age) => view.send(input.shown(sequence, age)));
     requestAnimationFrame((now) => this.tick(now));
   }
 
@@ -62,7 +61,7 @@ class Viewer {
     this.recorder.kept = this.curves.kept = Infinity;
     for (const text of frames) {
       const buffer = fromText(text), frame = decodeState(buffer);
-      this.newest = { buffer, frame };
+      this.newest = { buffer, frame, acknowledged: true };
       this.recorder.add(frame.time, buffer);
       this.curves.add(frame);
     }
@@ -101,19 +100,18 @@ class Viewer {
     const frame = decodeState(buffer);
     if (!frame) {
       byId('connection').textContent = 'the server speaks another version: load the page again';
-      this.misunderstood = true;
       return;
     }
-    if (this.misunderstood) byId('connection').textContent = 'connected';
-    this.misunderstood = false;
-    this.connection.acknowledge(frame.sequence);
     // after a restart of the server: another scene
     if (this.robots.description && frame.scene !== this.robots.description.number) {
       if (!this.fetching) this.fetching = this.fetchScene().finally(() => { this.fetching = null; });
+      this.connection.acknowledge(frame.sequence);
       return;
     }
-    // what is overtaken is not drawn, but the curves and the recorder have it
-    this.newest = { buffer, frame };
+    // what is overtaken is not drawn, but the curves and the recorder have it; its successor's acknowledgement counts for
+    // both. A page that is not seen draws nothing, and records all the same.
+    if (document.hidden) this.connection.acknowledge(frame.sequence);
+    this.newest = { buffer, frame, acknowledged: document.hidden };
     this.recorder.add(frame.time, buffer);
     this.curves.add(frame);
   }
@@ -135,25 +133,30 @@ class Viewer {
 
   tick(now) {
     requestAnimationFrame((next) => this.tick(next));
+    // what the last tick drew is on the screen by now: the server reads state to pixel from this
+    if (this.onScreen !== null && this.connection) this.connection.acknowledge(this.onScreen);
+    this.onScreen = null;
+    this.robots.resize();
     this.recorder.tick(now);
-    if (this.drawn) this.drag.tick();
     const frame = this.recorder.live ? this.newest && this.newest.frame : this.recorder.shown;
-    if (!frame || !this.built || !this.robots.fits(frame)) return;
-    if (this.robots.mayDraw(now)) this.draw(frame, now);
+    if (frame && this.built && frame.bodies === this.robots.description.bodies.length) this.draw(frame, now);
+    if (this.newest && !this.newest.acknowledged && this.connection) {
+      this.newest.acknowledged = true;
+      this.onScreen = this.newest.frame.sequence;
+    }
   }
 
   draw(frame, now) {
     const place = (i, p) => this.robots.place(i, p);
     if (!this.drawn) this.orbit.centre.copy(this.robots.centre(frame));
     this.drawn = frame;
-    this.robots.resize();
     this.robots.show(frame);
     this.ellipsoids.show(frame, place);
     this.arrows.show(frame, place);
     this.orbit.follow(this.robots.centre(frame));
     this.orbit.update();
+    this.drag.tick();
     this.robots.render(now);
-    if (this.presented) this.presented.drawn(frame.sequence);
     this.curves.draw(frame.time, now);
     // text changes ten times a second, or nobody can read it
     if (!(now - this.told < 100)) {

@@ -1,17 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floor, light, and the robots out of the shapes of their MJCF. z is up, metres.
 import * as THREE from 'three';
-import { bodyGeometry } from 'view/shapes.js';
 
-const ROUND = 24, SOFTWARE_ROUND = 12;  // straight parts of a circle, with a GPU and without
 const SOFTWARE_MS = 80;      // between two pictures without a GPU: the processor has robots to simulate
 export const SPACING = 1.3;  // [m] between robots that stand side by side
 
 // Where robot `index` of `count` stands on the page; the simulation knows nothing of it.
 export function robotOffset(index, count) { return (index - (count - 1) / 2) * SPACING; }
 
-// Words after the # of the address: 'measure' (presented.js), 'shadows', without a GPU, too.
-export function addressSays(word) { return location.hash.slice(1).split(',').includes(word); }
+function capsule(radius, half) {
+  // a profile turned about y, then laid along z as MuJoCo's are
+  const profile = [];
+  for (let i = 0; i <= 8; ++i) {
+    const a = -Math.PI / 2 + (i * Math.PI) / 16;
+    profile.push(new THREE.Vector2(Math.max(1e-6, radius * Math.cos(a)), -half + radius * Math.sin(a)));
+  }
+  for (let i = 0; i <= 8; ++i) {
+    const a = (i * Math.PI) / 16;
+    profile.push(new THREE.Vector2(Math.max(1e-6, radius * Math.cos(a)), half + radius * Math.sin(a)));
+  }
+  const geometry = new THREE.LatheBufferGeometry(profile, 20);
+  geometry.rotateX(Math.PI / 2);
+  return geometry;
+}
+
+function shapeGeometry(shape, meshes) {
+  const [a, b, c] = shape.size;
+  switch (shape.shape) {
+    case 'sphere': return new THREE.SphereBufferGeometry(a, 24, 16);
+    case 'capsule': return capsule(a, b);
+    case 'cylinder': { const g = new THREE.CylinderBufferGeometry(a, a, 2 * b, 28); g.rotateX(Math.PI / 2); return g; }
+    case 'box': return new THREE.BoxBufferGeometry(2 * a, 2 * b, 2 * c);
+    case 'ellipsoid': { const g = new THREE.SphereBufferGeometry(1, 24, 16); g.scale(a, b, c); return g; }
+    case 'mesh': {
+      const g = new THREE.BufferGeometry();
+      g.setAttribute('position', new THREE.Float32BufferAttribute(meshes[shape.mesh].vertices, 3));
+      g.setIndex(meshes[shape.mesh].faces);
+      g.computeVertexNormals();
+      return g;
+    }
+    default: return null;
+  }
+}
 
 export function cssColor(name) {
   return new THREE.Color(getComputedStyle(document.documentElement).getPropertyValue(name).trim());
@@ -25,8 +55,8 @@ function drawsInSoftware() {
   return /swiftshader|llvmpipe|software/i.test(name);
 }
 
-// Lines on the floor, so that walking is seen. Without a GPU the sharper ways to read a texture take half of a picture's time.
-function floorTexture(software) {
+// A little checkerboard, so that walking is seen.
+function floorTexture() {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 64;
   const pen = canvas.getContext('2d');
@@ -39,8 +69,7 @@ function floorTexture(software) {
   const texture = new THREE.CanvasTexture(canvas);
   texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
   texture.repeat.set(80, 80);
-  texture.anisotropy = software ? 1 : 4;
-  if (software) texture.minFilter = THREE.LinearMipmapNearestFilter;
+  texture.anisotropy = 4;
   return texture;
 }
 
@@ -49,7 +78,7 @@ export class RobotScene {
     this.scene = new THREE.Scene();
     this.software = drawsInSoftware();
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !this.software });
-    this.renderer.shadowMap.enabled = !this.software || addressSays('shadows');
+    this.renderer.shadowMap.enabled = !this.software || location.hash.includes('shadows');
     this.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
     this.camera = new THREE.PerspectiveCamera(40, 1, 0.05, 60);
     this.camera.up.set(0, 0, 1);
@@ -72,44 +101,40 @@ export class RobotScene {
   recolor() {
     this.scene.background = cssColor('--back');
     this.scene.fog = new THREE.Fog(this.scene.background, 9, 22);
-    this.floor.material.map = floorTexture(this.software);
+    this.floor.material.map = floorTexture();
     this.floor.material.needsUpdate = true;
   }
 
   build(description) {
-    for (const robot of this.robots) {
-      this.scene.remove(robot.group);
-      for (const mesh of robot.pickable) mesh.geometry.dispose();
-    }
+    for (const robot of this.robots) this.scene.remove(robot.group);
     this.description = description;
     this.robots = [];
-    const geometries = description.bodies.map((_, body) => bodyGeometry(
-      description.shapes.filter((shape) => shape.body === body), description.meshes, this.software ? SOFTWARE_ROUND : ROUND));
-    const material = this.software ? new THREE.MeshLambertMaterial({ vertexColors: THREE.VertexColors })
-      : new THREE.MeshStandardMaterial({ vertexColors: THREE.VertexColors, roughness: 0.6, metalness: 0.15 });
     for (let i = 0; i < description.robots; ++i) {
       const group = new THREE.Group();
       group.position.y = robotOffset(i, description.robots);
       const bodies = description.bodies.map(() => { const g = new THREE.Group(); group.add(g); return g; });
       const pickable = [];
-      geometries.forEach((geometry, body) => {
-        if (!geometry) return;
+      for (const shape of description.shapes) {
+        const geometry = shapeGeometry(shape, description.meshes);
+        if (!geometry) continue;
+        const color = new THREE.Color(shape.rgba[0], shape.rgba[1], shape.rgba[2]);
+        const material = new THREE.MeshStandardMaterial({ color, roughness: 0.6, metalness: 0.15 });
         const mesh = new THREE.Mesh(geometry, material);
+        mesh.position.fromArray(shape.pos);
+        mesh.quaternion.set(shape.quat[1], shape.quat[2], shape.quat[3], shape.quat[0]);
         mesh.castShadow = mesh.receiveShadow = true;
-        mesh.userData = { robot: i, body };
-        bodies[body].add(mesh);
+        mesh.userData = { robot: i, body: shape.body };
+        bodies[shape.body].add(mesh);
         pickable.push(mesh);
-      });
+      }
       this.scene.add(group);
       this.robots.push({ group, bodies, pickable });
     }
   }
 
-  // whether a frame is of these robots
-  fits(frame) { return frame.bodies === this.description.bodies.length && frame.robots.length === this.robots.length; }
-
   show(frame) {
     frame.robots.forEach((robot, i) => {
+      if (!this.robots[i]) return;
       const { bodies } = this.robots[i];
       for (let b = 0; b < bodies.length; ++b) {
         const p = robot.poses, at = 7 * b;
@@ -157,10 +182,9 @@ export class RobotScene {
     return { x: ((v.x + 1) / 2) * this.width, y: ((1 - v.y) / 2) * this.height };
   }
 
-  // Whether it is time for another picture: a machine that draws in software rests in between.
-  mayDraw(now) { return !this.software || !(now - this.last < SOFTWARE_MS); }
-
+  // Draws, or does nothing where the last picture is too young for a machine that draws in software.
   render(now) {
+    if (this.software && now - (this.last || 0) < SOFTWARE_MS) return;
     this.last = now;
     this.renderer.render(this.scene, this.camera);
   }
