@@ -28,9 +28,9 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECONDS = 120  # a command that takes longer is a finding; most take one
+SECONDS = 120  # most take one; a command that takes longer, and five times as long again, is a finding
 MEMORY = 12 << 30  # [byte] address space of each
-TOO_LONG = f"took longer than {SECONDS} s"
+TOO_LONG = "took too long"
 AS_ASKED = "asked for more work than the sound line"
 
 # numbers and words that have been trouble
@@ -592,7 +592,7 @@ def mutate_command(line, rng):
     return [word.replace("\0", "") for word in words]
 
 
-def run_silc(silc, words, folder, given):
+def run_silc(silc, words, folder, given, seconds=SECONDS):
     """How it ended: None when well, else what was wrong."""
 
     def limits():
@@ -614,7 +614,7 @@ def run_silc(silc, words, folder, given):
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=seconds,
             preexec_fn=limits,
         )
     except subprocess.TimeoutExpired:
@@ -659,8 +659,13 @@ def trial(silc, name, kinds, commands, scratch, findings, index, seed):
             words = shlex.split(kind.command)
         put(folder, given)
         wrong = run_silc(silc, words, folder, given)
-        if wrong == TOO_LONG and line and asks_for_more(line, words):
-            return AS_ASKED
+        if wrong == TOO_LONG:
+            if line and asks_for_more(line, words):
+                return AS_ASKED
+            # a machine with other work is no finding
+            shutil.rmtree(folder)
+            put(folder, given)
+            wrong = run_silc(silc, words, folder, given, 5 * SECONDS)
         if wrong:
             kept = findings / f"{name}_{index}"
             shutil.rmtree(kept, ignore_errors=True)

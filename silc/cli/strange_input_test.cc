@@ -59,7 +59,7 @@ TEST_F(StrangeInput, ABoundThatOverflowsIsNone) {
   MlpLayer& last = network_.branches.back().back();
   --last.outputs;
   last.bias.pop_back();
-  last.weight.resize(static_cast<std::size_t>(last.outputs * last.inputs));
+  last.weight.resize(last.weight.size() - static_cast<std::size_t>(last.inputs));
   std::vector<MlpLayer> chain;
   for (int l = 0; l < 13; ++l) {
     MlpLayer layer;
