@@ -265,7 +265,7 @@ TEST(BudgetRanges, AreChangedByTheMode) {
 
 TEST(BudgetRanges, MistakesSayWhereAndWhy) {
   EXPECT_NE(Message("com: {from: 200, to: 3000}\nnull_space: {weight: identity, stiffness: 5}\n")
-                .find("z"),
+                .find('z'),
             std::string::npos);
   EXPECT_NE(Message("hands: {from: 300, to: 30}\nnull_space: {weight: identity, stiffness: 5}\n")
                 .find("hands: from: 300 is above to: 30; swap them"),
