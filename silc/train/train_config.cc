@@ -338,10 +338,11 @@ std::string BudgetNote(const TrainConfig& config) {
                           : config.mode_from == "preset" ? " (the preset's)"
                                                          : "";
   // the paper's method has a condition of its own on K₁, in which nothing that is sensed follows
-  const std::string terms =
-      config.learn.penalty.method == "silc"
-          ? BudgetTerms(config.budget)
-          : "trained by (S7a) on K₁; judged with " + BudgetTerms(config.budget);
+  const std::string terms = config.learn.penalty.method == "silc"
+                                ? BudgetTerms(config.budget)
+                                : fmt::format("trained by {}; judged with {}",
+                                              BoundedBy(config.learn.penalty.method),
+                                              BudgetTerms(config.budget));
   return fmt::format("budget {}{}: {}; {}", config.mode, why, BudgetNumbers(config.budget), terms);
 }
 
