@@ -3,7 +3,8 @@
 """Holds the includes between the folders of silc/ to the table in docs/architecture.md.
 
     tools/check_includes.py            exit 1 and a line for each include outside the table, each word of the
-                                       table that no include needs, each folder without a row, each cycle
+                                       table that no include needs, each folder without a row, each cycle, each
+                                       room that the drawing has on another floor
     tools/check_includes.py --table    the table as the sources are now, to be put into docs/architecture.md
 
 A room is a folder of silc/ that holds sources. Tests may see more than the code they test, hence the third column:
@@ -72,6 +73,30 @@ def cycle(graph):
     return next(filter(None, map(visit, sorted(graph))), None)
 
 
+def floors(graph):
+    """{room: its floor}: one above the highest room that it includes."""
+    found = {}
+
+    def floor(room):
+        if room not in found:
+            found[room] = max((floor(other) + 1 for other in graph.get(room, ())), default=0)
+        return found[room]
+
+    for room in graph:
+        floor(room)
+    return found
+
+
+def drawn_floors():
+    """{room: floor} of the drawing: lines that begin with a number, rooms before the first wide gap."""
+    found = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        match = re.match(r"^(\d)  (\S.*?) {4,}", line)
+        for room in match.group(2).split() if match else []:
+            found[room] = int(match.group(1))
+    return found
+
+
 def table(used):
     """Rows from the bottom up: a room stands below all that it includes."""
     def words(rooms):
@@ -110,6 +135,11 @@ def main():
     circle = cycle({room: code for room, (code, _) in allowed.items()})
     if circle:
         wrong.append("a circle: " + " → ".join(circle))
+    else:
+        drawn, real = drawn_floors(), floors({room: code for room, (code, _) in allowed.items()})
+        for room in sorted(drawn.keys() | real.keys()):
+            if drawn.get(room) != real.get(room):
+                wrong.append(f"the drawing has {room} on floor {drawn.get(room)}; it is {real.get(room)}")
     if wrong:
         print("\n".join(wrong))
         print(f"{PAGE.relative_to(ROOT)} says what may include what; tools/check_includes.py --table prints the table "

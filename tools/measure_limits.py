@@ -13,12 +13,12 @@ that ran out is a finding, too.
 import argparse
 import os
 import pathlib
-import resource
 import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = 60  # of processor time; a command that takes more is killed, and is a finding
@@ -56,13 +56,38 @@ def onnx_expand():
     return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
+def onnx_with(metadata):
+    """The quick start's policy with one more entry of metadata: fields of a message may come in any order."""
+    sound = (ROOT / "policies/quick/g1_stand_baseline.onnx").read_bytes()
+    return sound + b"".join(field(14, field(1, k) + field(2, v)) for k, v in metadata.items())
+
+
+def png(width, height, zeros):
+    """A grey image; the header says one size, and the pixels are as many bytes as one likes."""
+
+    def chunk(name, data):
+        crc = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc)
+
+    pack = zlib.compressobj(1)
+    block = bytes(1 << 20)
+    pixels = b"".join(pack.compress(block) for _ in range(zeros >> 20))
+    pixels += pack.compress(bytes(zeros & (1 << 20) - 1)) + pack.flush()
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )
+
+
 def mjcf(body):
     return f"""<mujoco><worldbody>{body}</worldbody></mujoco>"""
 
 
-def robot(folder, xml, change=lambda text: text):
+def robot(folder, xml, change=lambda text: text, beside=None):
     """The G1 with another MJCF."""
     folder.mkdir()
+    for name, data in (beside or {}).items():
+        (folder / name).write_bytes(data)
     text = (ROOT / "robots/g1/robot.yaml").read_text()
     (folder / "robot.yaml").write_text(change(text))
     (folder / "g1.xml").write_text(xml)
@@ -85,6 +110,11 @@ def cases(folder):
     policy = str(ROOT / "policies/quick/g1_stand_baseline.onnx")
     observe = ["observe", policy, "--rollout", "0.1", "--settle", "0"]
     yield "YAML", "17 MB", observe + ["--mode", yaml("large.yaml", list_of(17 << 19))]
+    yield "YAML", "a word of 100 MB", observe + [
+        "--mode",
+        yaml("word.yaml", 'com: "' + "a" * (100 << 20) + '"\n'),
+    ]
+    os.remove(folder / "word.yaml")
     yield "YAML", "8 M values in 16 MB", observe + ["--mode", yaml("flat.yaml", list_of(8_000_000))]
     yield "YAML", "aliases, 10⁹ values in 0.5 kB", observe + ["--mode", yaml("alias.yaml", aliases)]
     yield "YAML", "20,000 lists inside each other", observe + ["--mode", yaml("deep.yaml", depth)]
@@ -94,13 +124,35 @@ def cases(folder):
         lambda text: text.replace("left_leg: [left_hip_*", "left_leg: ['" + "*a" * 24 + "*'"),
     )
     yield "robot.yaml", "a pattern of 25 stars", ["sim", "--seconds", "0.1", "--robot", str(stars)]
-    sim = lambda name, xml: ["sim", "--seconds", "0.1", "--robot", str(robot(folder / name, xml))]
+    sim = lambda name, xml, **files: [
+        "sim", "--seconds", "0.1", "--robot", str(robot(folder / name, xml, **files))
+    ]
     copies = mjcf('<replicate count="2000000" offset="1 0 0"><body><geom size="1"/></body></replicate>')
     yield "MJCF", "`replicate` of 2 M", sim("replicate", copies)
+    yield "MJCF", "the same, written `&#50;000000`", sim("entity", copies.replace('"2', '"&#50;'))
+    attach = g1.replace("<asset>", '<asset><model name="m" file="m.xml"/>').replace(
+        "<worldbody>", '<worldbody><body><attach model="m" prefix="x"/></body>', 1
+    )
+    yield "MJCF", "the same, in a model that is attached", sim(
+        "attach", attach, beside={"m.xml": copies.encode()}
+    )
+    again = '<mujoco><include file="again.xml"/></mujoco>'
+    yield "MJCF", "a file that includes itself", sim(
+        "again", g1.replace("<asset>", '<include file="sub.xml"/><asset>'), beside={"sub.xml": again.encode(), "again.xml": again.encode()}
+    )
     field_xml = g1.replace(
         "<asset>", '<asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/>'
     )
     yield "MJCF", "height field of 30,000²", sim("hfield", field_xml)
+    with_asset = lambda text: g1.replace("<asset>", "<asset>" + text)
+    field_png = with_asset('<hfield name="h" file="h.png" size="1 1 1 1"/>')
+    large = {"h.png": png(30000, 30000, 30001 * 30000)}
+    yield "MJCF", "the same, a PNG of 4 MB", sim("png", field_png, beside=large)
+    yield "MJCF", "2 GB in a PNG of 10²", sim("bomb", field_png, beside={"h.png": png(10, 10, 2 << 30)})
+    texture = with_asset('<texture name="t" type="2d" file="h.png"/>')
+    yield "MJCF", "texture, a PNG of 4 MB", sim("texture", texture, beside=large)
+    cube = with_asset('<texture name="t" type="cube" builtin="flat" width="30000"/>')
+    yield "MJCF", "texture, six faces of 30,000²", sim("cube", cube)
     geoms = mjcf('<geom size="1"/>' * 200_000)
     yield "MJCF", "200,000 geoms", sim("geoms", geoms)
     yield "MJCF", "65 MB of spaces", sim("spaces", g1 + " " * (65 << 20))
@@ -109,6 +161,15 @@ def cases(folder):
     with open(folder / "large.onnx", "wb") as file:
         file.truncate(300 << 20)
     yield "ONNX", "300 MB of zeros", ["observe", str(folder / "large.onnx"), "--layout", "g1_loco"]
+    (folder / "budget.onnx").write_bytes(onnx_with({b"silc_budget": b"#" * (200 << 20)}))
+    yield "ONNX", "a budget of 200 MB inside", ["observe", str(folder / "budget.onnx")]
+    os.remove(folder / "budget.onnx")
+    (folder / "p/seeds").mkdir(parents=True)
+    (folder / "p/seeds/index.yaml").write_text("- {file: r.json, method: baseline, seed: 2}\n")
+    (folder / "p/seeds/r.json").write_text("[" + "[]," * (100 << 20) + "[]]")
+    report = ["report", "--policies", str(folder / "p"), "--out", str(folder / "o"), "--quick"]
+    yield "JSON", "a recorded result of 300 MB", report + ["--no-pictures", "--experiments", "walk"]
+    os.remove(folder / "p/seeds/r.json")
     # zeros deflate by a factor of a thousand: 4 GB of joint angles
     header = "{'descr': '<f8', 'fortran_order': False, 'shape': (17000000, 29), }"
     header = header.ljust(118 - 1) + "\n"
@@ -129,23 +190,33 @@ def cases(folder):
     yield "motion", "1 GiB and a byte", ["motion", "inspect", str(folder / "large.csv")]
 
 
+# A small process starts silc: the peak that the system counts begins with the one that forked.
+START = """
+import os, resource, sys
+report, seconds, gib = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+child = os.fork()
+if child == 0:
+    resource.setrlimit(resource.RLIMIT_AS, (gib << 30, gib << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.execv(sys.argv[4], sys.argv[4:])
+_, status, usage = os.wait4(child, 0)
+with open(report, "w") as file:
+    print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024, file=file)
+"""
+
+
 def run(silc, command, gib):
     """(exit code, processor seconds, peak MiB, text) of one run."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (gib << 30, gib << 30))
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(
-            [silc] + command, cwd=ROOT, preexec_fn=limit, stdout=output, stderr=subprocess.STDOUT
+    with tempfile.NamedTemporaryFile("r") as report:
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", START, report.name, str(SECONDS), str(gib), silc, *command],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    return child.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024, text
+        code, seconds, peak = report.read().split()
+    return int(code), float(seconds), int(peak), done.stdout.decode(errors="replace")
 
 
 def main():
@@ -162,6 +233,8 @@ def main():
             code, seconds, peak, text = run(silc, command, args.gib)
             lines = [line for line in text.splitlines() if line.startswith("silc: ")]
             answer = lines[0] if lines else text[-200:]
+            if answer.endswith("is not whole:"):  # the list below it has the reason
+                answer = "silc: " + text.split(answer, 1)[1].strip().removeprefix("- ").splitlines()[0]
             good = code in (1, 2) and lines and "memory" not in answer.lower()
             findings += not good
             short = answer.replace(name + "/", "")[len("silc: ") :][:150]

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = 120  # most take one; a command that takes longer, and five times as long again, is a finding
@@ -107,6 +108,107 @@ def npz(arrays):
         for name, (values, shape) in arrays.items():
             archive.writestr(zipfile.ZipInfo(name + ".npy"), npy(values, shape))
     return out.getvalue()
+
+
+def varint(n):
+    out = b""
+    while n > 0x7F:
+        out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
+    return out + bytes([n])
+
+
+def fields(message):
+    """(number, payload) of each field of a protobuf message: bytes, or an int for a varint."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = number()
+        if key & 7 == 0:
+            yield key >> 3, number()
+            continue
+        size = {1: 8, 5: 4}.get(key & 7) or number()
+        yield key >> 3, message[at : at + size]
+        at += size
+
+
+def field(number, payload):
+    if isinstance(payload, int):
+        return varint(number << 3) + varint(payload)
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def with_external_data(policy, name):
+    """(the policy, its weights): tensors of more than a hundred bytes lie in another file."""
+    weights = b""
+
+    def tensor(message):
+        nonlocal weights
+        raw = dict(fields(message)).get(9, b"")
+        if len(raw) < 100:
+            return message
+        entries = {"location": name, "offset": str(len(weights)), "length": str(len(raw))}
+        weights += raw
+        kept = b"".join(field(k, v) for k, v in fields(message) if k != 9)
+        for key, value in entries.items():
+            kept += field(13, field(1, key.encode()) + field(2, value.encode()))
+        return kept + field(14, 1)  # where: in another file
+
+    def graph(message):
+        return b"".join(field(k, tensor(v) if k == 5 else v) for k, v in fields(message))
+
+    model = b"".join(field(k, graph(v) if k == 7 else v) for k, v in fields(policy))
+    return model, weights
+
+
+def png_chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png(width, height):
+    """A grey image."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes((r + c) % 256 for c in range(width)) for r in range(height))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + png_chunk(b"IHDR", header)
+        + png_chunk(b"IDAT", zlib.compress(rows))
+        + png_chunk(b"IEND", b"")
+    )
+
+
+def mutate_png(data, rng):
+    """Half of the time its header, or pixels of another size, with checksums that are right."""
+    if rng.random() < 0.5:
+        return mutate_bytes(data, rng)
+    numbers = [0, 1, 2, 8, 9, 4096, 4097, 30000, 65536, 2**31 - 1, 2**31, 2**32 - 1]
+    header = struct.pack(
+        ">IIBBBBB",
+        rng.choice(numbers),
+        rng.choice(numbers),
+        rng.choice([1, 2, 4, 8, 8, 8, 16, 3]),
+        rng.choice([0, 0, 0, 2, 3, 4, 6, 7]),
+        0,
+        0,
+        rng.choice([0, 0, 1]),
+    )
+    pixels = zlib.compress(bytes(rng.choice([0, 1, 72, 10_000, 1 << 24])))
+    return (
+        data[:8]
+        + png_chunk(b"IHDR", header)
+        + png_chunk(b"IDAT", pixels)
+        + png_chunk(b"IEND", b"")
+    )
 
 
 def mutate_bytes(data, rng):
@@ -259,16 +361,24 @@ def mutate_checkpoint(data, rng):
     return out + struct.pack("<Q", crc32c(out))
 
 
-class Kind:
-    """A file's name, its sound contents, the command that reads it, and what lies beside it."""
+def mutate_safety(data, rng):
+    """The thresholds of a robot.yaml, which silc deploy alone makes use of."""
+    at = data.index(b"\nsafety:")
+    return data[:at] + mutate_text(data[at:], rng)
 
-    def __init__(self, name, data, command, mutate=mutate_text, beside=None):
-        self.name, self.data, self.command, self.mutate, self.beside = (
+
+class Kind:
+    """A file's name, its sound contents, the command that reads it, what lies beside it, and how
+    the command ends when all is well."""
+
+    def __init__(self, name, data, command, mutate=mutate_text, beside=None, ends=0):
+        self.name, self.data, self.command, self.mutate, self.beside, self.ends = (
             name,
             data,
             command,
             mutate,
             beside or {},
+            ends,
         )
 
 
@@ -326,6 +436,98 @@ SMALL_SWEEP = b"""defaults: {task: g1-stand, preset: quick, envs: 4, iterations:
   [learn.steps=4, 'learn.actor_hidden=[8]', 'learn.critic_hidden=[8]']}
 rows: [{name: a}, {name: b}]
 """
+
+
+# what a robot's MJCF may name beside meshes: images, models to attach, other files
+ASSETS = b"""<mujoco>
+  <compiler texturedir="." meshdir="."/>
+  <asset>
+    <hfield name="h" file="h.png" size="1 1 0.1 0.1"/>
+    <hfield name="r" file="h.bin" size="1 1 0.1 0.1"/>
+    <texture name="flat" type="2d" file="h.png"/>
+    <texture name="faces" type="cube" fileup="h.png" filedown="h.png"/>
+    <texture name="grid" type="cube" file="h.png" gridsize="1 1"/>
+    <texture name="sky" type="skybox" builtin="gradient" width="8"/>
+    <model name="m" file="other.xml"/>
+  </asset>
+  <worldbody>
+    <replicate count="&#50;" offset="0 0 1">
+      <frame pos="50 0 0"><include file="more.xml"/></frame>
+    </replicate>
+    <body name="there" pos="60 0 0"><attach model="m" body="b" prefix="x"/></body>
+    <body name="again" pos="70 0 0"><attach body="there" prefix="y"/></body>
+  </worldbody>
+</mujoco>
+"""
+OTHER_MODEL = b"""<mujoco model="o">
+  <asset><texture name="t" type="2d" file="h.png"/></asset>
+  <worldbody>
+    <body name="b"><replicate count="2" offset="0 0 1"><geom size="0.1" contype="0" conaffinity="0"/></replicate></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def asset_kinds(robot_file, model, model_file, sim):
+    """A robot with all of them, and each of them damaged."""
+    image = png(8, 8)
+    sound = {
+        "robot.yaml": robot_file,
+        model: model_file.replace(b"<worldbody>", b'<include file="assets.xml"/><worldbody>', 1),
+        "assets.xml": ASSETS,
+        "other.xml": OTHER_MODEL,
+        "more.xml": b'<mujoco><geom size="0.1" contype="0" conaffinity="0"/></mujoco>\n',
+        "h.png": image,
+        "h.bin": struct.pack("<2i4f", 2, 2, 0, 1, 2, 3),
+    }
+    mutations = {
+        "mjcf_assets": ("assets.xml", mutate_text),
+        "mjcf_attached": ("other.xml", mutate_text),
+        "mjcf_png": ("h.png", mutate_png),
+        "mjcf_height_field": ("h.bin", mutate_bytes),
+    }
+    return {
+        name: Kind(
+            file,
+            sound[file],
+            sim,
+            mutate=mutate,
+            beside={k: v for k, v in sound.items() if k != file},
+        )
+        for name, (file, mutate) in mutations.items()
+    }
+
+
+def deploy_kinds(robot_file, beside, policy):
+    """What silc deploy and its simulated robot read; the domains are nobody's."""
+    script = (
+        b"0.001 press B\n0.002 press start; 0.003 stick ly -0.5\n0.004 push 60 0 0 0.2\n"
+        b"0.005 fault nan\n0.006 mend\n0.007 release\n0.03 end\n"
+    )
+    return {
+        "script": Kind("s.txt", script, "sim --dds --end 0.05 --domain 99 --script @s.txt"),
+        # no robot is there
+        "safety": Kind(
+            "robot.yaml",
+            robot_file,
+            f"deploy {policy} --robot robot.yaml --dry-run --no-keys --wait 0.1 --preflight 0"
+            " --network lo --domain 98",
+            mutate=mutate_safety,
+            beside=beside,
+            ends=1,
+        ),
+    }
+
+
+def has_dds(silc):
+    done = subprocess.run(
+        [silc, *shlex.split("sim --dds --end 0.01 --domain 99")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    return "without Cyclone DDS" not in done.stderr
 
 
 def make_kinds(silc, scratch):
@@ -392,6 +594,17 @@ def make_kinds(silc, scratch):
         "motion_csv": Kind("m.csv", motion, "motion inspect m.csv"),
         "motion_npz": Kind("m.npz", mjlab, "motion inspect m.npz", mutate=mutate_npz),
     }
+    policy, weights = with_external_data(pathlib.Path(stand).read_bytes(), "p.onnx.data")
+    observe = "observe p.onnx"
+    kinds["external_policy"] = Kind(
+        "p.onnx", policy, observe, mutate=mutate_bytes, beside={"p.onnx.data": weights}
+    )
+    kinds["external_data"] = Kind(
+        "p.onnx.data", weights, observe, mutate=mutate_bytes, beside={"p.onnx": policy}
+    )
+    kinds.update(asset_kinds(robot_file, model, model_file, sim))
+    if has_dds(silc):
+        kinds.update(deploy_kinds(robot_file, {model: model_file}, stand))
     verbs = subprocess.run([silc, "--help"], capture_output=True, text=True).stdout
     kinds.update(report_kinds(silc, scratch, pathlib.Path(stand)))
     if "view" in verbs:
@@ -464,6 +677,18 @@ def make_kinds(silc, scratch):
                     read("configs/tasks/g1_stand.yaml"),
                     f"train t.yaml {small} --out none",
                 ),
+                # a layout of one's own under a bound over frequencies
+                "bounded_layout": Kind(
+                    "l.yaml",
+                    read("layouts/g1_loco.yaml"),
+                    f"train t.yaml --method silc {small} --out none"
+                    " learn.penalty.frequencies=[1,2.5]",
+                    beside={
+                        "t.yaml": read("configs/tasks/g1_stand.yaml").replace(
+                            b"layout: g1_loco", b"layout: l.yaml"
+                        )
+                    },
+                ),
                 "preset": Kind(
                     "q.yaml",
                     read("configs/train/g1_stand_quick.yaml"),
@@ -490,6 +715,9 @@ COMMANDS = [
     "report --policies shelf --out none --quick --no-pictures --seeds 1 --threads 1 --experiments com-impulse",
     "bench observe --seconds 0.01",
 ]
+COMMANDS_WITH_DDS = [
+    "sim --dds --robot g1 --network lo --domain 99 --end 0.02 --script '0.01 press A; 0.02 end'",
+]
 # 1, when all is well: there is no robot
 COMMANDS_WITHOUT_ROBOT = ["deploy p.onnx --dry-run --wait 0.1 --preflight 1 --log log"]
 COMMANDS_THAT_TRAIN = [
@@ -498,6 +726,7 @@ COMMANDS_THAT_TRAIN = [
     "export told.onnx out.onnx --mode command",
     "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
     "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
+    "train g1-stand --preset quick --method silc --mode firm --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new learn.penalty.frequencies=[1,2.5]",
     "train --resume run --iterations 2 --max-seconds 5 --threads 1 learn.checkpoint_every=1",
     "runs .",
     "sweep s.yaml --list --jobs 1 --threads 1 --out none",
@@ -506,6 +735,8 @@ COMMANDS_THAT_TRAIN = [
 # a line without one of these, or with another value of it, may have asked for hours
 BOUNDS = {
     "--backend",
+    "--dds",
+    "--end",
     "--box",
     "--envs",
     "--episodes",
@@ -536,6 +767,8 @@ def make_commands(silc, kinds, scratch):
         "shelf/p.onnx": policy,
     }
     lines = [*COMMANDS, *COMMANDS_WITHOUT_ROBOT]
+    if "script" in kinds:
+        lines += COMMANDS_WITH_DDS
     if "checkpoint" in kinds:
         lines += COMMANDS_THAT_TRAIN
         run = scratch / "told_run"
@@ -695,7 +928,8 @@ def check_sound(silc, name, kinds, commands, scratch):
         # a graph that was read and is no plain MLP has done its work
         if name == "graph" and "is no plain MLP" in done.stderr:
             continue
-        if done.returncode != (1 if line in COMMANDS_WITHOUT_ROBOT else 0):
+        ends = 1 if line in COMMANDS_WITHOUT_ROBOT else kinds[name].ends if name in kinds else 0
+        if done.returncode != ends:
             sys.exit(f"{name}: the sound line is refused: {line}\n{done.stderr}")
 
 

@@ -18,7 +18,7 @@ from .policy import Policy
 from .robot import Point, Robot
 
 MODES = ("double support", "left support", "right support", "flight")
-_POINTS = ("com", "left_hand_in_world", "right_hand_in_world")
+_POINTS = ("com", "left_hand_in_world", "right_hand_in_world", "left_hand_on_base", "right_hand_on_base")
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,11 @@ class Moment:
     """of K_1"""
     com: PointReading
     left_hand_in_world: PointReading
-    """what a push at the hand meets: arm and legs; a budget's hands are on the base"""
+    """what a push at the hand meets: arm and legs"""
     right_hand_in_world: PointReading
+    left_hand_on_base: PointReading
+    """a hand pulled against the base, waist and arm alone: what a budget's hands bound"""
+    right_hand_on_base: PointReading
     contact_status: str
     one_step_status: str
     static_status: str
@@ -116,7 +119,8 @@ class Moment:
     def plot(self, point: str = "com", axes=None):
         """The stiffness of a point along every direction in the x–z and y–z plane.
 
-        The centre of mass has its budget beside it; a budget's hands are on the base. Radii are nᵀ K_x n [N/m]. Needs matplotlib; returns its axes.
+        The budget is drawn beside a point that it bounds: the centre of mass, the hands on the base.
+        Radii are nᵀ K_x n [N/m]. Needs matplotlib; returns its axes.
         """
         import matplotlib.pyplot as plt
 
@@ -124,14 +128,19 @@ class Moment:
             raise ValueError(f"point: '{point}' is not one of {', '.join(_POINTS)}")
         if axes is None:
             axes = plt.subplots(1, 2, figsize=(8, 4), subplot_kw={"projection": "polar"})[1]
+        bound = {
+            "com": self.budget.com,
+            "left_hand_on_base": self.budget.left_hand,
+            "right_hand_on_base": self.budget.right_hand,
+        }.get(point)
         K = 0.5 * (getattr(self, point).K_x + getattr(self, point).K_x.T)
         angle = np.linspace(0, 2 * np.pi, 361)
         for axis, plane, name in zip(axes, ((0, 2), (1, 2)), ("x–z", "y–z")):
             n = np.zeros((angle.size, 3))
             n[:, plane[0]], n[:, plane[1]] = np.cos(angle), np.sin(angle)
             axis.plot(angle, np.einsum("ai,ij,aj->a", n, K, n), label="observed")
-            if point == "com" and self.budget.com is not None:
-                axis.plot(angle, (n * n) @ np.array(self.budget.com), "--", label="budget")
+            if bound is not None:
+                axis.plot(angle, (n * n) @ np.array(bound), "--", label="budget")
             axis.set_rscale("symlog", linthresh=100)
             axis.set_title(f"{point}, {name} plane [N/m]")
             axis.legend(loc="lower right")

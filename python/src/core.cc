@@ -376,12 +376,10 @@ class Observer {
     d["one_step"] = BudgetReadingDict(r.one_step);
     d["quasi_static"] = BudgetReadingDict(r.quasi_static);
     d["com"] = PointDict(r.com);
-    for (const int hand : {0, 1}) {  // left, right
-      nb::dict point = PointDict(r.hand_in_world[hand]);
-      // a budget's hands are on the base: it does not speak of this point
-      point["worst"] = std::numeric_limits<double>::quiet_NaN();
-      d[hand == 0 ? "left_hand_in_world" : "right_hand_in_world"] = point;
-    }
+    d["left_hand_in_world"] = PointDict(r.hand_in_world[0]);
+    d["right_hand_in_world"] = PointDict(r.hand_in_world[1]);
+    d["left_hand_on_base"] = PointDict(r.hand_on_base[0]);
+    d["right_hand_on_base"] = PointDict(r.hand_on_base[1]);
     return d;
   }
 

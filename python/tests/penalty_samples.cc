@@ -448,6 +448,18 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
   }
 }
 
+// What a method sets by itself: λ, whether its hinge is the logarithm's, whether all σ count.
+void AddMethods(Samples* samples) {
+  for (const std::string& method : MethodNames()) {
+    LearnConfig config;
+    ApplyMethod(method, "penalty_samples", &config);
+    const PenaltyConfig& p = config.penalty;
+    samples->Add("method:" + method,
+                 at::tensor({p.lambda, p.hinge == "log" ? 1.0 : 0.0, p.sigmas == "all" ? 1.0 : 0.0},
+                            at::kDouble));
+  }
+}
+
 // λ and the bound of 300 iterations under a score that falls and comes back
 void AddWeights(Samples* samples) {
   Rng rng(5);
@@ -506,6 +518,7 @@ int main(int argc, char** argv) {
     if (f.floor.defined()) samples.Add("budget=" + name + "|floor", f.floor);
   }
   AddCases(world, signs, &samples);
+  AddMethods(&samples);
   AddWeights(&samples);
   AddAngles(&samples);
   samples.Write(argv[1]);

@@ -14,6 +14,7 @@ pytest.importorskip("silc._core", reason="silc._core is not built: pip install .
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 POLICY = str(ROOT / "policies" / "g1_loco_silc_compliance.onnx")
 SMALL = str(ROOT / "policies" / "quick" / "g1_stand_silc.onnx")
+POINTS = ("com", "left_hand_in_world", "right_hand_in_world", "left_hand_on_base", "right_hand_on_base")
 
 
 def standing(mujoco):
@@ -47,15 +48,16 @@ def close(found, expected):
     np.testing.assert_allclose(np.asarray(found, dtype=float), expected, rtol=1e-6, atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize("policy_file", [POLICY, SMALL])
-def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file):
+@pytest.mark.parametrize("policy_file, mode", [(POLICY, "compliance"), (SMALL, "firm"), (POLICY, "soft-hand")])
+def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file, mode):
     mujoco = pytest.importorskip("mujoco")
     robot, model, data = standing(mujoco)
     qpos, qvel = states(mujoco, model, data, 12)
     np.savez(tmp_path / "states.npz", qpos=qpos, qvel=qvel)
     out = tmp_path / "observed.json"
     subprocess.run(
-        [silc_program, "observe", policy_file, "--states", str(tmp_path / "states.npz"), "--json", str(out)],
+        [silc_program, "observe", policy_file, "--mode", mode, "--json", str(out)]
+        + ["--states", str(tmp_path / "states.npz")],
         check=True,
         capture_output=True,
         cwd=ROOT,
@@ -63,7 +65,7 @@ def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file):
     moments = json.loads(out.read_text())["moments"]
     assert len(moments) == 12
     policy = silc.load_policy(policy_file)
-    observer = silc.Observer(policy, model)
+    observer = silc.Observer(policy, model, budget=mode)
     judged = 0
     for row, expected in enumerate(moments):
         data.qpos[:], data.qvel[:] = qpos[row], qvel[row]
@@ -81,12 +83,14 @@ def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file):
             if reading.status == "ok":
                 judged += 1
                 close([reading.sigma, reading.worst], [expected[key]["sigma"], expected[key]["worst"]])
-        for name in ("com", "left_hand_in_world", "right_hand_in_world"):
+        for name in POINTS:
             point = getattr(moment, name)
             assert point.status == expected[name]["status"]
             if point.status == "ok":
                 close(point.K_x, expected[name]["K_x"])
                 close(point.one_axis, expected[name]["one_axis"])
+            worst = expected[name]["worst"]
+            assert np.isnan(point.worst) if worst is None else point.worst == pytest.approx(worst, rel=1e-6)
     assert judged > 12, "K_s was withheld nearly everywhere: the test would be empty"
 
 
@@ -173,7 +177,10 @@ def test_tables_and_plots(tmp_path):
     assert isinstance(table, pandas.DataFrame) and list(table.index) == list(robot.joints)
     assert table.loc["left_knee_joint", "K_s"] == pytest.approx(moment.K_s[3, 3])
     assert moment.point_table().loc["com", "z"] == pytest.approx(moment.com.one_axis[2])
-    axes = moment.plot("left_hand_in_world")
+    moment = silc.observe(silc.load_policy(POLICY), model, data, budget="soft-hand")
+    assert [line.get_label() for line in moment.plot("left_hand_in_world")[0].lines] == ["observed"]
+    axes = moment.plot("left_hand_on_base")
+    assert [line.get_label() for line in axes[0].lines] == ["observed", "budget"]
     axes[0].figure.savefig(tmp_path / "hand.png")
     assert (tmp_path / "hand.png").stat().st_size > 1000
 

@@ -35,6 +35,7 @@ from silc.torch import (  # noqa: E402
     sigma,
     static_stiffness,
 )
+from silc.torch.penalty import METHODS  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -302,6 +303,15 @@ def test_options_have_the_trainers_names_and_defaults():
             assert default == () and found[name] == ""
         elif name != "method":
             assert type(default)(found[name].strip('"')) == default, name
+
+
+def test_methods_are_the_trainers_and_so_is_what_they_set(samples):
+    trainers = {n[len("method:") :]: v for n, v in samples.items() if n.startswith("method:")}
+    # neither of the two is a penalty
+    assert set(METHODS) == set(trainers) - {"baseline", "sn-lcp"}
+    for method in METHODS:
+        own = PenaltyOptions.of(method)
+        assert [own.lambda_, own.hinge == "log", own.sigmas == "all"] == list(trainers[method]), method
 
 
 # ---- without the C++ side ------------------------------------------------------------------------

@@ -10,8 +10,14 @@ namespace silc {
 // them with their reasons. A file beyond a limit is answered with a message that names the limit.
 // Sizes are held before the first allocation, so that a wrong path does not eat the memory.
 
-// files of any kind without a limit of their own: motions, recorded results
+// files of any kind without a limit of their own: silc's documents, what a sweep printed
 inline constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;  // [byte]
+
+// Results of silc eval, and what silc report keeps in its cache: results have some 60 kB. Once
+// read, a JSON value of three bytes takes 60.
+inline constexpr std::size_t kMaxResultBytes = std::size_t{16} << 20;  // [byte]
+// a line of a training's metrics.jsonl: some kilobytes
+inline constexpr std::size_t kMaxMetricsLineBytes = std::size_t{1} << 20;  // [byte]
 
 // YAML: a node takes some 500 bytes once parsed. A run's config.yaml with 10,000 motion files has
 // 50,000 nodes.
@@ -27,10 +33,19 @@ inline constexpr std::int64_t kMaxGraphElements = std::int64_t{1} << 26;   // of
 inline constexpr std::int64_t kMaxActiveElements = std::int64_t{1} << 19;
 inline constexpr std::int64_t kMaxGraphNodes = 20'000;
 inline constexpr std::int64_t kMaxGraphWork = std::int64_t{1} << 27;  // multiply-adds per answer
+// Metadata is JSON, YAML and lists: some kilobytes, and hundreds where a trainer puts its settings.
+inline constexpr std::size_t kMaxMetadataBytes = std::size_t{4} << 20;  // [byte] keys and values
+// Shapes and indices are short; a chain of Concat could double them without end.
+inline constexpr std::size_t kMaxInts = std::size_t{1} << 16;       // of one integer tensor
+inline constexpr std::size_t kMaxTotalInts = std::size_t{1} << 22;  // of all together
 
-// MJCF: what MuJoCo makes of the file, which <replicate> and height fields can make of a few lines
-inline constexpr std::size_t kMaxMjcfBytes = std::size_t{64} << 20;  // [byte] the XML file alone
-inline constexpr std::int64_t kMaxMjcfGrid = std::int64_t{1} << 22;  // points of a height field
+// MJCF: what MuJoCo makes of the file, which <replicate> and height fields can make of a few lines.
+// XML is counted each time that a file is included or attached; a texture of 4096² is one grid.
+inline constexpr std::size_t kMaxMjcfBytes = std::size_t{64} << 20;   // [byte] of XML in all files
+inline constexpr int kMaxMjcfFiles = 1'000;                           // of XML
+inline constexpr std::size_t kMaxAssetBytes = std::size_t{64} << 20;  // [byte] a mesh, an image
+inline constexpr std::int64_t kMaxMjcfGrid = std::int64_t{1} << 24;   // points of a height field
+inline constexpr std::int64_t kMaxMjcfGrids = std::int64_t{1} << 26;  // of all, and of textures
 inline constexpr int kMaxModelBodies = 2'000;
 inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
@@ -50,6 +65,25 @@ inline constexpr double kMaxActionScale = 100;   // [rad] per unit of the action
 inline constexpr double kMaxTermNumber = 1e6;
 inline constexpr double kMinClockPeriod = 1e-3;  // [s]
 inline constexpr double kMaxClockPeriod = 1e3;   // [s]
+
+// .npz and .npy; arrays are counted as doubles, 8 bytes a number, whatever the file has
+inline constexpr std::size_t kMaxNpzBytes = std::size_t{1} << 30;       // [byte] the file
+inline constexpr std::size_t kMaxNpzArrayBytes = std::size_t{1} << 30;  // [byte] one array
+inline constexpr std::size_t kMaxNpzTotalBytes = std::size_t{1} << 31;  // [byte] all arrays
+inline constexpr int kMaxNpzArrays = 4096;
+inline constexpr std::size_t kMaxNpyHeaderBytes = 65535;  // [byte] NumPy itself needs about 100
+inline constexpr std::size_t kMaxNpyAxes = 64;            // NumPy's own limit
+
+// motions: ten hours at 30 frames per second
+inline constexpr std::size_t kMaxMotionBytes = std::size_t{1} << 30;  // [byte]
+inline constexpr int kMaxMotionFrames = 1 << 20;
+
+// scripts of a simulated robot
+inline constexpr std::size_t kMaxScriptBytes = std::size_t{1} << 20;  // [byte]
+inline constexpr std::size_t kMaxTypedBytes = 4096;                   // [byte] of a typed line
+inline constexpr double kMaxScriptTime = 1e6;                         // [s]
+inline constexpr double kMaxPushForce = 1e5;                          // [N] each component
+inline constexpr double kMaxPushDuration = 1e3;                       // [s]
 
 // Checkpoints are silc's own and grow with the robots: 4.2 kB each. This is a disk, not a limit.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40;  // [byte]

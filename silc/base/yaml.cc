@@ -145,6 +145,10 @@ YamlNode YamlNode::ParseFile(const std::string& path) {
 }
 
 YamlNode YamlNode::Parse(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxYamlBytes) {
+    throw ConfigError(name + ": " + std::to_string(text.size()) +
+                      " bytes, more than the limit of " + std::to_string(kMaxYamlBytes));
+  }
   YAML::Node node;
   try {
     std::istringstream stream{std::string(text)};

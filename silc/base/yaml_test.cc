@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 
 namespace silc {
 namespace {
@@ -41,6 +42,12 @@ TEST(Yaml, AMissingKeyIsNamed) {
                       n["g"].Keys({"kp", "kd"});
                     }),
             "f.yaml:2: g: 'kd' is missing");
+}
+
+// Text of another file, a policy's metadata for instance, is held to the limit as well.
+TEST(Yaml, MoreThanAnyFileHasIsRefusedUnread) {
+  EXPECT_EQ(Message("# " + std::string(kMaxYamlBytes, 'a') + "\na: 1\n", [](const YamlNode&) {}),
+            "f.yaml: 16777224 bytes, more than the limit of 16777216");
 }
 
 TEST(Yaml, AKeyGivenTwiceIsRefused) {

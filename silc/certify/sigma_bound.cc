@@ -11,6 +11,7 @@
 #include "silc/base/check.h"
 #include "silc/base/nan.h"
 #include "silc/stiffness/band_condition.h"
+#include "silc/stiffness/joint_stiffness.h"
 
 namespace silc {
 namespace {
@@ -28,13 +29,15 @@ double LargestSingular(const Eigen::MatrixXd& A) {
   return Eigen::JacobiSVD<Eigen::MatrixXd>(A).singularValues()[0];
 }
 
-// (S3) with the answer X = (I − J_A)⁻¹ J_G of the settled action loop: K = kp − kp α X. A twin of
-// SolveQuasiStatic() in double and without limits on sizes; certificate_test holds σ to the
-// observer's.
-Eigen::MatrixXd StiffnessOf(const SigmaFunction& f, const Eigen::MatrixXd& X) {
-  Eigen::MatrixXd K = -(f.kp_alpha.asDiagonal() * X);
-  K.diagonal() += f.kp;
-  return K;
+// (S3) at one observation. `J` is J E_A beside J E_G: torques and gravity are in these already, so
+// that what is left to settle are previous actions.
+StiffnessStatus SettleAt(const SigmaFunction& f, const Eigen::MatrixXd& J, StaticStiffness* out) {
+  const int nv = f.servo.nv();
+  PolicySums sums;
+  sums.S_a = J.leftCols(nv);
+  sums.S_q = J.rightCols(nv);
+  sums.sees_action = true;
+  return SolveQuasiStatic(f.servo, sums, {.torque = false}, out);
 }
 
 // The matrix whose largest singular value is σ.
@@ -62,8 +65,7 @@ StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
   out->gain = disc ? 2 : 1;
   out->identity = disc ? 1 : 0;
 
-  out->kp = servo.kp;
-  out->kp_alpha = servo.kp.cwiseProduct(servo.alpha);
+  out->servo = servo;
   out->action_joint = table.action_joint;
   const int inputs = table.width();
   out->E_A = Eigen::MatrixXd::Zero(inputs, nv);
@@ -82,7 +84,7 @@ StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
       case TermSource::kJointTorque:
         // τ = Kp (α a − q) at rest
         if (spec.torque == Channel::kHeld) break;
-        out->E_A(i, column) += entry.scale * out->kp_alpha[column];
+        out->E_A(i, column) += entry.scale * servo.kp[column] * servo.alpha[column];
         out->E_G(i, column) -= entry.scale * servo.kp[column];
         break;
       case TermSource::kProjectedGravity:
@@ -101,28 +103,28 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
                            const Eigen::VectorXd& centre)
     : network_(network), function_(std::move(function)), centre_(centre) {
   const SigmaFunction& f = function_;
-  const Eigen::Index nv = f.kp.size();
+  const Eigen::Index nv = f.servo.nv();
   SILC_CHECK(f.E_A.rows() == network.inputs && f.E_G.rows() == network.inputs);
   SILC_CHECK(static_cast<int>(f.action_joint.size()) == network.outputs);
   Eigen::MatrixXd columns(network.inputs, 2 * nv);
   columns << f.E_A, f.E_G;
-  const Eigen::MatrixXd J = JacobianTimes(centre, columns);
-  const Eigen::PartialPivLU<Eigen::MatrixXd> loop(Eigen::MatrixXd::Identity(nv, nv) -
-                                                  J.leftCols(nv));
-  N_ = loop.inverse();
-  X_ = N_ * J.rightCols(nv);
-  at_centre_ = At(centre);
+  StaticStiffness settled;
+  solvable_ = SettleAt(f, JacobianTimes(centre, columns), &settled) == StiffnessStatus::kOk;
+  if (!solvable_) return;
+  N_ = settled.loop.inverse();
+  X_ = settled.X;
+  const Eigen::MatrixXd K = settled.K;
+  A_ = ConditionOf(f, K);
+  at_centre_ = LargestSingular(A_);
   solvable_ = N_.allFinite() && std::isfinite(at_centre_);
   if (!solvable_) return;
-
-  const Eigen::MatrixXd K = StiffnessOf(f, X_);
-  A_ = ConditionOf(f, K);
   const Eigen::MatrixXd moduli =
       f.F.cwiseAbs() * K.cwiseAbs() * f.F.cwiseAbs().transpose() + f.floor.cwiseAbs();
   A_room_ = kChainError * (f.gain * moduli.norm() + 1);
 
   // T: U with its missing directions filled, so that it can be inverted
-  U_ = -(f.F * f.kp_alpha.asDiagonal() * N_);
+  const Eigen::VectorXd kp_alpha = f.servo.kp.cwiseProduct(f.servo.alpha);
+  U_ = -(f.F * kp_alpha.asDiagonal() * N_);
   Eigen::MatrixXd gram = U_.transpose() * U_;
   constexpr double kFill = 0.1;
   gram.diagonal().array() += kFill * kFill * gram.trace() / static_cast<double>(nv);
@@ -148,7 +150,7 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
 
 Eigen::MatrixXd SigmaProblem::JacobianTimes(const Eigen::VectorXd& x,
                                             const Eigen::MatrixXd& columns) const {
-  Eigen::MatrixXd J = Eigen::MatrixXd::Zero(function_.kp.size(), columns.cols());
+  Eigen::MatrixXd J = Eigen::MatrixXd::Zero(function_.servo.nv(), columns.cols());
   const Eigen::MatrixXd scaled = network_.scale.asDiagonal() * columns;
   int output = 0;
   for (std::size_t b = 0; b < network_.branches.size(); ++b) {
@@ -168,13 +170,11 @@ Eigen::MatrixXd SigmaProblem::JacobianTimes(const Eigen::VectorXd& x,
 
 double SigmaProblem::At(const Eigen::VectorXd& x) const {
   const SigmaFunction& f = function_;
-  const Eigen::Index nv = f.kp.size();
-  Eigen::MatrixXd columns(network_.inputs, 2 * nv);
+  Eigen::MatrixXd columns(network_.inputs, 2 * f.servo.nv());
   columns << f.E_A, f.E_G;
-  const Eigen::MatrixXd J = JacobianTimes(x, columns);
-  const Eigen::PartialPivLU<Eigen::MatrixXd> loop(Eigen::MatrixXd::Identity(nv, nv) -
-                                                  J.leftCols(nv));
-  return LargestSingular(ConditionOf(f, StiffnessOf(f, loop.solve(J.rightCols(nv)))));
+  StaticStiffness settled;
+  const StiffnessStatus status = SettleAt(f, JacobianTimes(x, columns), &settled);
+  return status == StiffnessStatus::kOk ? LargestSingular(ConditionOf(f, settled.K)) : kNan;
 }
 
 // P_l, left of a layer's slopes, and Q_l, right of them, at the slopes in the middle; and the same
@@ -283,7 +283,7 @@ SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip) {
   bound.upper = bound.loop_change = kInfinity;
   segments_.clear();
   if (!solvable_) return bound;
-  const Eigen::Index nv = function_.kp.size(), nz = function_.F.rows();
+  const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
   const int branches = static_cast<int>(network_.branches.size());
 
   Eigen::MatrixXd centre = Eigen::MatrixXd::Zero(nv, nz + nv);

@@ -23,12 +23,12 @@ namespace silc {
 /// 1, ι = 0. E_A is what a previous action moves of the observation, and, through the torque it
 /// makes, what is sensed of it; E_G what the joints move.
 struct SigmaFunction {
-  Eigen::MatrixXd F;             // nz × nv
-  Eigen::MatrixXd floor;         // nz × nz  m
-  double gain = 2;               // κ
-  double identity = 1;           // ι
-  Eigen::VectorXd kp, kp_alpha;  // nv  [N·m/rad], [N·m]
-  Eigen::MatrixXd E_A, E_G;      // inputs × nv
+  Eigen::MatrixXd F;         // nz × nv
+  Eigen::MatrixXd floor;     // nz × nz  m
+  double gain = 2;           // κ
+  double identity = 1;       // ι
+  Servo servo;               // kp and alpha
+  Eigen::MatrixXd E_A, E_G;  // inputs × nv
   std::vector<int> action_joint;
 };
 

@@ -35,8 +35,8 @@ struct SmallProblem {
     dense = MakeDenseNetwork(network);
     function.F = RandomMatrix(3, kJoints, rng, 0.3);
     function.floor = 0.02 * MatrixXd::Identity(3, 3);
-    function.kp = VectorXd::Constant(kJoints, 2) + RandomMatrix(kJoints, 1, rng, 0.3);
-    function.kp_alpha = 0.5 * function.kp;
+    function.servo.kp = VectorXd::Constant(kJoints, 2) + RandomMatrix(kJoints, 1, rng, 0.3);
+    function.servo.alpha = VectorXd::Constant(kJoints, 0.5);
     function.E_A = RandomMatrix(kObserved, kJoints, rng, feedback);
     function.E_G = RandomMatrix(kObserved, kJoints, rng, 0.5);
     function.action_joint = {4, 0, 2, 1};
@@ -66,8 +66,8 @@ struct SmallProblem {
     }
     const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
     const MatrixXd X = test::Solve(I - J * function.E_A, J * function.E_G);
-    const MatrixXd kp = function.kp.asDiagonal(), kp_alpha = function.kp_alpha.asDiagonal();
-    const MatrixXd K = kp - kp_alpha * X;
+    const MatrixXd kp = function.servo.kp.asDiagonal(), alpha = function.servo.alpha.asDiagonal();
+    const MatrixXd K = kp - kp * alpha * X;
     const MatrixXd A = function.gain * (function.F * K * function.F.transpose() - function.floor) -
                        function.identity * MatrixXd::Identity(3, 3);
     return test::SpectralNorm(A);
@@ -149,8 +149,7 @@ TEST(SigmaBound, IsMetByAChainOfSingleUnits) {
       function.floor = MatrixXd::Zero(1, 1);
       function.gain = 1;
       function.identity = 0;
-      function.kp = VectorXd::Ones(1);
-      function.kp_alpha = VectorXd::Ones(1);
+      function.servo.kp = function.servo.alpha = VectorXd::Ones(1);
       function.E_A = MatrixXd::Constant(1, 1, feedback);
       function.action_joint = {0};
       const VectorXd centre = VectorXd::Constant(1, -0.5);

@@ -13,6 +13,7 @@
 #include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
 #include "silc/learn/update_bench.h"
+#include "silc/policy/method.h"
 
 namespace silc {
 namespace {
@@ -32,7 +33,8 @@ std::string PeerScript() {
 
 void BenchPenalty(const BenchPenaltyArguments& args) {
   LearnConfig sizes;
-  for (const char* method : {"baseline", "silc-paper", "silc"}) {
+  for (const Method each : {Method::kBaseline, Method::kSilcPaper, Method::kSilc}) {
+    const std::string& method = Name(each);
     UpdateBenchOptions options;
     options.num_envs = args.envs;
     options.iterations = args.iterations;

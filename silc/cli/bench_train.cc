@@ -8,6 +8,7 @@
 #include "silc/cli/number.h"
 #include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
+#include "silc/policy/method.h"
 #include "silc/train/train_bench.h"
 
 namespace silc {
@@ -15,7 +16,7 @@ namespace {
 
 struct BenchTrainArguments {
   TrainRequest request;
-  std::vector<std::string> methods = {"baseline", "silc"};
+  std::vector<std::string> methods = {Name(Method::kBaseline), Name(Method::kSilc)};
   int iterations = 5;
 };
 

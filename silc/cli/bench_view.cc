@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "silc/base/error.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
 #include "silc/view/view_bench.h"
@@ -14,17 +13,10 @@ namespace silc {
 namespace {
 
 void RunBenchView(const ViewBenchOptions& options) {
-  std::vector<std::string> shipped;
-  for (const std::string& file : ShippedPolicies(kDefaultRobot)) {
-    if (file.ends_with("g1_loco_silc_compliance.onnx") || file.ends_with("g1_loco_baseline.onnx")) {
-      shipped.push_back(file);
-    }
-  }
-  if (shipped.size() != 2)
-    throw ConfigError("silc bench view: the shipped policies were not found");
+  const std::vector<std::string> compared = ComparedPolicies();
   for (const int robots : {1, 2}) {
     ViewBenchOptions now = options;
-    now.simulation.policies.assign(shipped.end() - robots, shipped.end());
+    now.simulation.policies.assign(compared.begin(), compared.begin() + robots);
     fmt::print("{}\n", BenchView(now));
     std::fflush(stdout);
   }
@@ -42,7 +34,9 @@ void AddBenchView(CLI::App* bench) {
   verb->add_option("--spectators", args->spectators, "pages that acknowledge at once")
       ->check(WholeIn(0, 60))
       ->capture_default_str();
-  verb->add_option("--soak", args->soak, "frames as fast as a page takes them [s]")
+  verb->add_option("--soak",
+                   args->soak,
+                   "as many frames as there are in this time, 4000 at least; 0: none [s]")
       ->check(NumberIn(0, 86400))
       ->capture_default_str();
   verb->add_option("--browser", args->browser, "a Chromium, as in chromium: state to pixel, too");

@@ -13,6 +13,7 @@
 #include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
@@ -46,6 +47,7 @@ BoxRadii RadiiFrom(const CertifyArguments& args, const TrainingNotes& notes) {
 }
 
 void RunCertify(const CertifyArguments& args) {
+  RequireWritable("--json", args.json);
   CertifyOptions options = args.options;
   if (args.mode) ReadPlainBudget(*args.mode);
   const PolicyCommand command = CommandFrom(args.command);

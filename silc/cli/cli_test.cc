@@ -83,7 +83,17 @@ TEST_F(Cli, FilesAndNamesThatDoNotExistAreNamed) {
   expect("export " + *stand_ + " " + Path("x.onnx") + " --mode ''", "--mode: is empty");
   expect("observe " + *stand_ + " --layout falcn", "falcon");
   expect("observe " + *stand_ + " --gains falcn", "falcon");
-  expect("observe " + *stand_ + " --json no/such/folder/x.json", "there is no folder");
+  // before the work, not behind it
+  for (const std::string& work : {"observe " + *stand_ + " --json",
+                                  "eval com-impulse --policy " + *stand_ + " --json",
+                                  "eval com-impulse --policy " + *stand_ + " --plot",
+                                  "certify " + *stand_ + " --json",
+                                  std::string("sim --seconds 0.1 --csv"),
+                                  std::string("sim --seconds 0.1 --plot"),
+                                  std::string("motion inspect none.csv --plot"),
+                                  std::string("gains --mode compliance --name x --write")}) {
+    expect(work + " no/such/folder/x", "there is no folder");
+  }
   expect("certify none.onnx", "none.onnx: no such file");
   expect("certify " + *stand_ + " --box joint_po=1", "did you mean joint_pos?");
   expect("certify " + *stand_ + " --box joint_pos=-1", "a radius is a number of at least 0 [rad]");
@@ -269,6 +279,21 @@ TEST_F(Cli, ABudgetOfHandsOnARobotWithoutHandsIsTheSameErrorEverywhere) {
   fs::remove_all(Path("handless"));
   fs::remove(mine);
 }
+
+#ifdef SILC_HAS_VIEW
+// A token that an address cannot hold, or that can be guessed, is refused before any work begins.
+TEST_F(Cli, AViewersTokenIsCheckedFirst) {
+  for (const std::string token : {"x", "a+b", "'0123456789abcdef&b'"}) {
+    const Outcome outcome = Silc("view --host 0.0.0.0 --port 0 --token " + token);
+    EXPECT_EQ(outcome.code, 2) << token << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find("--token: must be 16 to 128 letters, digits, '-' or '_', or "
+                                "'random', which makes such a one"),
+              std::string::npos)
+        << token << "\n"
+        << outcome.text;
+  }
+}
+#endif
 
 TEST_F(Cli, OutputThatCannotBeWrittenIsOne) {
   for (const std::string& arguments :
@@ -655,6 +680,26 @@ TEST_F(Cli, ReportWritesAPageAndRemembersResults) {
   EXPECT_NE(second.text.find("0 results computed, 1 from the cache"), std::string::npos)
       << second.text;
   EXPECT_NE(ReadFile(out + "/index.html").find("stand.onnx"), std::string::npos);
+
+  // a policy that is left out is said at the end, and by the exit code; the page has the rest
+  WriteFileAtomically(folder + "/torn.onnx", "no policy");
+  const Outcome torn = Silc(report);
+  EXPECT_EQ(torn.code, 1);
+  EXPECT_NE(torn.text.find("wrote " + out + "/index.html\nsilc: the page is not whole:\n  - " +
+                           folder + "/torn.onnx: left out: "),
+            std::string::npos)
+      << torn.text;
+  EXPECT_NE(ReadFile(out + "/index.html").find("stand.onnx"), std::string::npos);
+  fs::remove(folder + "/torn.onnx");
+
+  // so is a recorded result
+  fs::create_directories(folder + "/seeds");
+  WriteFileAtomically(folder + "/seeds/index.yaml",
+                      "- {file: gone.json, method: baseline, seed: 2}\n");
+  const Outcome recorded = Silc(report);
+  EXPECT_EQ(recorded.code, 1);
+  EXPECT_NE(recorded.text.find("silc: the page is not whole:\n  - left out: "), std::string::npos)
+      << recorded.text;
   fs::remove_all(folder);
   fs::remove_all(out);
 }

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "silc/base/error.h"
-#include "silc/base/utf8.h"
 #include "silc/cli/deploy_terminal.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
@@ -26,7 +25,7 @@ struct DeployArguments {
   int domain = 0;
   double height = 0.75, preflight = 3, wait = 10, seconds = 0;  // [m], [s]
   bool dry_run = false, lockstep = false, no_keys = false, no_crc = false, no_tick = false;
-  bool no_observe = false;
+  bool no_observe = false, no_machine_mode = false;
 };
 
 void PrintSummary(const DeploySummary& summary, const DeployArguments& args) {
@@ -74,19 +73,20 @@ void Deploy(const DeployArguments& args) {
   options.lockstep = args.lockstep;
   options.check_crc = !args.no_crc;
   options.check_tick = !args.no_tick;
+  options.check_machine_mode = !args.no_machine_mode;
   options.observe = !args.no_observe;
   options.preflight_seconds = args.preflight;
   options.wait_s = args.wait;
   options.seconds = args.seconds;
   const Servo servo = ServoFor(robot, policy, args.gains);
   const std::unique_ptr<RobotLink> link = NeedDdsLink(args.network, args.domain);
-  const std::atomic<bool>& stop = EndWhenAsked();
+  const std::atomic<bool>& stop = EndWhenAsked(HangUp::kIsTold);
+  GoOnWhenSuspended();
 
   std::mutex mutex;
   const auto say = [&](const std::string& line) {
     const std::lock_guard<std::mutex> lock(mutex);
-    fmt::print("{}\n", Printable(line));
-    std::fflush(stdout);
+    SayToOperator(line);
   };
   std::optional<DeployKeys> keys;
   const auto on_start = [&](OperatorPanel* panel) {
@@ -141,6 +141,8 @@ void AddDeploy(CLI::App* app) {
   verb->add_flag("--no-observe", args->no_observe, "without stiffness");
   verb->add_flag("--no-crc", args->no_crc, "for simulations whose states carry no CRC");
   verb->add_flag("--no-tick", args->no_tick, "for simulations that do not count");
+  verb->add_flag(
+      "--no-machine-mode", args->no_machine_mode, "for simulations whose machine mode is 0");
   verb->add_flag("--lockstep", args->lockstep, "with silc sim --dds --lockstep");
   verb->callback([args] { Deploy(*args); });
 }

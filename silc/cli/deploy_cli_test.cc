@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +24,8 @@
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
-#include "silc/npz/npz.h"
+#include "silc/deploy/commander.h"
+#include "silc/deploy_tools/test_log.h"
 #ifdef SILC_HAS_VIEW
 #include "silc/view/client.h"
 #endif
@@ -31,6 +34,22 @@ namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
+using test::FromLog;
+
+// An empty folder of a test's own.
+fs::path TestFolder(const std::string& name) {
+  fs::path folder = fs::path(::testing::TempDir()) / name;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+// Ctrl-C for a silc that runs on its own, and its end.
+void Interrupt(pid_t silc) {
+  kill(silc, SIGINT);
+  int status = 0;
+  waitpid(silc, &status, 0);
+}
 
 // Domains of this program's tests: another checkout's tests may run beside them.
 std::string Domain(int test) { return std::to_string(100 + 2 * (getpid() % 60) + test); }
@@ -68,29 +87,12 @@ void ExpectServed(const std::string& log, const std::string& words) {
 }
 #endif
 
-// An array of all chunks of a log, one after the other.
-std::vector<double> FromLog(const std::string& log, const std::string& name, int width) {
-  std::vector<double> values;
-  for (int chunk = 0;; ++chunk) {
-    char file[32];
-    std::snprintf(file, sizeof file, "chunk_%06d.npz", chunk);
-    const fs::path path = fs::path(log) / file;
-    if (!fs::exists(path)) return values;
-    const NpzFile npz = ReadNpz(path.string());
-    if (!npz.Has(name)) continue;  // a second without the policy
-    const std::vector<std::int64_t> shape = width > 1 ? std::vector<std::int64_t>{kAnySize, width}
-                                                      : std::vector<std::int64_t>{kAnySize};
-    const std::vector<double> some = npz[name].AsDoubles(shape, NpyArray::Finite::kNotRequired);
-    values.insert(values.end(), some.begin(), some.end());
-  }
-}
-
 // What the controller's process observed while it ran, against what another process makes of its
 // log, at every moment: σ and the diagonal of K_s as numbers, the action loop as stable or not. Its
 // radius is estimated on-line and exact afterwards.
 void ExpectObservedAsLogged(const std::string& json_file, const std::string& log) {
   constexpr int kJoints = 29;
-  const std::vector<double> sigma = FromLog(log, "sigma", 1), rho = FromLog(log, "rho", 1),
+  const std::vector<double> sigma = FromLog(log, "sigma"), rho = FromLog(log, "rho"),
                             diagonal = FromLog(log, "K_s_diag", kJoints);
   const auto json = nlohmann::json::parse(ReadFile(json_file));
   const auto& moments = json["moments"];
@@ -111,7 +113,10 @@ void ExpectObservedAsLogged(const std::string& json_file, const std::string& log
     const std::string at = "moment " + std::to_string(i);
     ASSERT_TRUE(moment["loop_radius"].is_number()) << at;
     EXPECT_EQ(moment["loop_radius"].get<double>() < 1, rho[i] < 1) << at << ", rho " << rho[i];
-    if (moment["budget_static"]["status"] != "ok" || std::isnan(sigma[i])) continue;
+    // a moment that one of the two cannot judge is none that the other can
+    const std::string status = moment["budget_static"]["status"];
+    ASSERT_EQ(status == "ok", !std::isnan(sigma[i])) << at << ": " << status << ", " << sigma[i];
+    if (std::isnan(sigma[i])) continue;
     ++judged;
     expect_near(moment["budget_static"]["sigma"], sigma[i], at + ", sigma");
     for (std::size_t j = 0; j < kJoints; ++j) {
@@ -124,9 +129,7 @@ void ExpectObservedAsLogged(const std::string& json_file, const std::string& log
 }
 
 TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
-  const fs::path folder = fs::path(::testing::TempDir()) / ("silc_deploy_" + Domain(0));
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = TestFolder("silc_deploy_" + Domain(0));
   WriteFileAtomically((folder / "script").string(),
                       "0.1 press B\n0.3 press start\n3 press A\n3.3 release\n4.5 stick ly 0.7\n"
                       "6 push 40 0 0 0.1\n7.3 stick ly 0\n8.5 press B\n");
@@ -138,9 +141,7 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   const Outcome outcome = Silc("deploy " + PolicyFile() + " --network lo --lockstep --no-keys " +
                                "--preflight 0.5 --wait 60 --seconds 9 --domain " + Domain(0) +
                                " --log " + log + " < /dev/null");
-  kill(robot, SIGINT);
-  int status = 0;
-  waitpid(robot, &status, 0);
+  Interrupt(robot);
   EXPECT_EQ(outcome.code, 0) << outcome.text << ReadFile((folder / "robot.txt").string());
   std::size_t at = 0;
   for (const char* state :
@@ -177,7 +178,8 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
 #endif
 }
 
-// A silc with a terminal or a pipe to type into.
+// A silc with a terminal or a pipe to type into. It ends with the test program, also with one that
+// a sanitizer ends: ctest waits for whoever holds its pipe.
 class TypedSilc {
  public:
   /// On a terminal of its own: keys come as they are typed, its words come back here.
@@ -187,6 +189,7 @@ class TypedSilc {
     const std::vector<char*> argv = Pointers(&words);
     silc.pid_ = forkpty(&silc.in_, nullptr, nullptr, nullptr);
     if (silc.pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       execv(argv[0], argv.data());
       _exit(127);
     }
@@ -202,6 +205,8 @@ class TypedSilc {
     const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     silc.pid_ = fork();
     if (silc.pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      setpgid(0, 0);  // a job of its own, as a shell starts it: one that can be suspended
       dup2(ends[0], STDIN_FILENO);
       dup2(file, STDOUT_FILENO);
       close(ends[1]);
@@ -235,10 +240,11 @@ class TypedSilc {
       said_.append(some, static_cast<std::size_t>(count));
     }
   }
-  /// Its exit status.
+  /// Its exit status; −1 when it was killed or suspended.
   int Wait() {
     int status = 0;
-    waitpid(pid_, &status, 0);
+    waitpid(pid_, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) kill(pid_, SIGKILL);
     close(in_);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -287,9 +293,7 @@ bool Becomes(Condition condition) {
 }
 
 TEST(DeployCli, WalksByKey) {
-  const fs::path folder = fs::path(::testing::TempDir()) / ("silc_keys_" + Domain(0));
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = TestFolder("silc_keys_" + Domain(0));
   const std::string seconds = (folder / "robot.txt").string();
   TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(0), seconds);
   TypedSilc deploy =
@@ -326,6 +330,100 @@ TEST(DeployCli, WalksByKey) {
   robot.Wait();
 }
 
+// The speed that was set by key is gone after a stop: the robot, in its gantry, is stopped while it
+// walks and put under the policy again. Keys then count from zero.
+TEST(DeployCli, ASpeedSetByKeyDoesNotOutliveAStop) {
+  const fs::path folder = TestFolder("silc_stopped_" + Domain(0));
+  const std::string log = (folder / "log").string();
+  TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(0),
+                                      (folder / "robot.txt").string());
+  TypedSilc deploy =
+      TypedSilc::OnTerminal("deploy " + PolicyFile() +
+                            " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
+                            "--domain " +
+                            Domain(0) + " --log " + log);
+  EXPECT_TRUE(deploy.Says("space EMERGENCY STOP")) << deploy.said();
+  // [m/s] forward in every control step of a session that is in the log already
+  const auto forward = [&](int of_session) {
+    const std::vector<double> command = FromLog(log, "command", 5),
+                              session = FromLog(log, "session");
+    std::vector<double> vx;
+    // a chunk that was closed between the two readings is in the second alone
+    for (std::size_t i = 0; i < std::min(session.size(), command.size() / 5); ++i) {
+      if (session[i] == of_session) vx.push_back(command[5 * i]);
+    }
+    return vx;
+  };
+  const auto reaches = [&](int session, double vx) {
+    return Becomes([&] {
+      const std::vector<double> asked = forward(session);
+      return !asked.empty() && std::abs(asked.back() - vx) < 1e-6;
+    });
+  };
+  const auto enter_policy = [&] {
+    deploy.Type("s");
+    EXPECT_TRUE(deploy.Says("now: standing\r\n")) << deploy.said();
+    deploy.Type("p");
+    EXPECT_TRUE(deploy.Says("now: policy")) << deploy.said();
+  };
+  deploy.Type("d");
+  EXPECT_TRUE(deploy.Says("now: damping")) << deploy.said();
+  enter_policy();
+  deploy.Type("wwww");
+  EXPECT_TRUE(reaches(1, 0.4));
+  deploy.Type(" ");
+  EXPECT_TRUE(deploy.Says("now: damping")) << deploy.said();
+  deploy.Type("c");
+  EXPECT_TRUE(deploy.Says("acknowledged: emergency_stop")) << deploy.said();
+  enter_policy();
+  EXPECT_TRUE(reaches(2, 0));
+  const std::vector<double> anew = forward(2);
+  EXPECT_EQ(anew, std::vector<double>(anew.size(), 0)) << "it walks off";
+  deploy.Type("w");
+  EXPECT_TRUE(reaches(2, 0.1)) << ::testing::PrintToString(forward(2));
+  deploy.Type("\x03");
+  EXPECT_EQ(deploy.Wait(), 0) << deploy.said();
+  kill(robot.pid(), SIGINT);
+  robot.Wait();
+}
+
+// Nobody reads what is said any more, as when `| tee` has died: a terminal that is gone, not the
+// end of the program, which would leave the robot alone with its last command.
+TEST(DeployCli, StopsWhenNobodyReadsWhatItSays) {
+  const fs::path folder = TestFolder("silc_unread_" + Domain(1));
+  const std::string script = (folder / "script").string(), fifo = (folder / "words").string(),
+                    log = (folder / "log").string();
+  // far enough away that its first words are read before
+  WriteFileAtomically(script, "9.8 press B\n10 press start\n");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int words = open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(words, 0);
+  const pid_t robot =
+      StartSilc("sim --dds --lockstep --domain " + Domain(1) + " --script @" + script);
+  TypedSilc deploy = TypedSilc::OnPipe("deploy " + PolicyFile() +
+                                           " --network lo --lockstep --preflight 0 --no-observe "
+                                           "--wait 60 --seconds 12 --domain " +
+                                           Domain(1) + " --log " + log,
+                                       fifo);
+  // its first words, then no more; Ctrl-Z would leave the robot alone likewise
+  EXPECT_TRUE(Becomes([&] {
+    char some[4096];
+    return read(words, some, sizeof some) > 0;
+  }));
+  close(words);
+  kill(deploy.pid(), SIGTSTP);
+  EXPECT_EQ(deploy.Wait(), 1);
+  Interrupt(robot);
+  const std::vector<double> time = FromLog(log, "tick_time"), state = FromLog(log, "tick_state"),
+                            sent = FromLog(log, "tick_sent"),
+                            latched = FromLog(log, "tick_latched");
+  ASSERT_GT(time.size(), 1500U);
+  EXPECT_GE(time.back() - time.front(), 12.9) << "to its end, and a second of damping";
+  EXPECT_EQ(state.back(), static_cast<double>(DriveState::kDamping));
+  EXPECT_EQ(latched.back(), static_cast<double>(DriveFault::kConsoleLost));
+  EXPECT_EQ(sent.back(), 1);
+}
+
 // Keys from nowhere are a terminal that is gone.
 TEST(DeployCli, StopsWhenTheTerminalIsGone) {
   const std::string script = (fs::path(::testing::TempDir()) / ("silc_gone_" + Domain(1))).string();
@@ -336,9 +434,7 @@ TEST(DeployCli, StopsWhenTheTerminalIsGone) {
                                " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
                                "--seconds 1 --domain " +
                                Domain(1) + " < /dev/null");
-  kill(robot, SIGINT);
-  int status = 0;
-  waitpid(robot, &status, 0);
+  Interrupt(robot);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.text.find("STOP"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("console_lost"), std::string::npos) << outcome.text;
@@ -355,6 +451,69 @@ TEST(DeployCli, SaysWhyItDoesNotDrive) {
   const Outcome script = Silc("sim --dds --script '1 pres A' --domain " + Domain(1));
   EXPECT_EQ(script.code, 2);
   EXPECT_NE(script.text.find("did you mean press?"), std::string::npos) << script.text;
+  const Outcome t1 = Silc("sim --dds --robot t1 --end 0.1 --domain " + Domain(1));
+  EXPECT_EQ(t1.code, 2);
+  EXPECT_NE(t1.text.find("a Unitree G1 with 29 joints alone speaks this protocol"),
+            std::string::npos)
+      << t1.text;
+}
+
+// An option that would do nothing is refused, on either side.
+TEST(DeployCli, SimTakesNoOptionThatItWouldIgnore) {
+  for (const char* ignored : {"--backend batch",
+                              "--gains falcon",
+                              "--pose home",
+                              "--stiffness 2",
+                              "--push 1,0,0@0.1",
+                              "--push-duration 1",
+                              "--seconds 1",
+                              "--csv sim.csv",
+                              "--plot sim.svg"}) {
+    const Outcome outcome =
+        Silc("sim --dds --end 0.1 " + std::string(ignored) + " --domain " + Domain(1));
+    const std::string option(ignored, std::string(ignored).find(' '));
+    EXPECT_EQ(outcome.code, 2) << ignored;
+    EXPECT_NE(outcome.text.find("sim --dds: takes no " + option + ";"), std::string::npos)
+        << outcome.text;
+  }
+  for (const char* ignored :
+       {"--network lo", "--domain 3", "--script '1 end'", "--end 1", "--lockstep"}) {
+    const Outcome outcome = Silc("sim --seconds 0.02 --backend mujoco " + std::string(ignored));
+    EXPECT_EQ(outcome.code, 2) << ignored;
+    EXPECT_NE(outcome.text.find(" is for sim --dds"), std::string::npos) << outcome.text;
+  }
+}
+
+// One whose terminal is closed does not go on for ever, not even while it waits for a controller.
+TEST(DeployCli, ASimulationEndsWithItsTerminal) {
+  const std::string words = (TestFolder("silc_closed_" + Domain(1)) / "words").string();
+  ASSERT_NE(signal(SIGHUP, SIG_DFL), SIG_ERR);  // this test may run under nohup
+  const pid_t robot = StartSilc("sim --dds --lockstep --domain " + Domain(1), {}, words);
+  EXPECT_TRUE(Becomes(
+      [&] { return fs::exists(words) && ReadFile(words).find("on domain") != std::string::npos; }));
+  kill(robot, SIGHUP);
+  int status = -1;
+  EXPECT_TRUE(Becomes([&] { return waitpid(robot, &status, WNOHANG) == robot; }));
+  if (status == -1) return Interrupt(robot);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// A robot that MuJoCo cannot simulate: its process says so and ends, and does not begin anew.
+TEST(DeployCli, ASimulationThatDivergesEnds) {
+  const fs::path folder = TestFolder("silc_diverges_" + Domain(1));
+  std::string model = ReadFile(SourcePath("robots/g1/g1.xml"));
+  const std::string knee = "<joint name=\"left_knee_joint\"";
+  ASSERT_NE(model.find(knee), std::string::npos);
+  model.insert(model.find(knee) + knee.size(), " stiffness=\"1e9\" springref=\"1\"");
+  WriteFileAtomically((folder / "g1.xml").string(), model);
+  WriteFileAtomically((folder / "robot.yaml").string(),
+                      ReadFile(SourcePath("robots/g1/robot.yaml")));
+  const Outcome outcome = Silc("sim --dds --end 20 --robot " + folder.string() + " --domain " +
+                               Domain(1) + " < /dev/null");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("silc: the simulation diverged at "), std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("is no number or beyond 1e+10"), std::string::npos) << outcome.text;
 }
 
 }  // namespace

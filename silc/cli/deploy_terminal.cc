@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -16,7 +17,9 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/number.h"
+#include "silc/deploy_tools/safety_config.h"
 #include "silc/deploy_tools/simulated_robot.h"
 #ifdef SILC_HAS_DDS
 #include "silc/deploy/dds/dds_link.h"
@@ -30,13 +33,8 @@ namespace {
 
 std::atomic<bool> asked_to_end{false};
 
-void OnSignal(int signal) {
-  if (signal == SIGHUP) {
-    console_hung_up = true;
-  } else {
-    asked_to_end = true;
-  }
-}
+void OnEnd(int) { asked_to_end = true; }
+void OnHangUp(int) { console_hung_up = true; }
 
 [[maybe_unused]] const char* const kNoDds =
     "this silc was built without Cyclone DDS: install cyclonedds-dev and cyclonedds-tools and "
@@ -51,11 +49,31 @@ int ReadKey(char* key) {
 
 }  // namespace
 
-const std::atomic<bool>& EndWhenAsked() {
+const std::atomic<bool>& EndWhenAsked(HangUp hang_up) {
   struct sigaction action {};
-  action.sa_handler = OnSignal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  action.sa_handler = OnEnd;
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT}) sigaction(signal, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  const bool by_nohup = before.sa_handler == SIG_IGN;  // is to outlive its terminal
+  if (hang_up == HangUp::kIsTold) action.sa_handler = OnHangUp;
+  if (hang_up == HangUp::kIsTold || !by_nohup) sigaction(SIGHUP, &action, nullptr);
+  action.sa_handler = SIG_IGN;  // a reader that is gone is noticed when something is said
+  sigaction(SIGPIPE, &action, nullptr);
   return asked_to_end;
+}
+
+void GoOnWhenSuspended() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) sigaction(signal, &action, nullptr);
+}
+
+void SayToOperator(const std::string& line) {
+  const std::string text = Printable(line) + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE || errno == EIO) console_hung_up = true;  // a full disk is no lost terminal
 }
 
 std::unique_ptr<RobotLink> NeedDdsLink(const std::string& network, int domain) {
@@ -105,90 +123,89 @@ void DeployKeys::Read() {
 }
 
 void DeployKeys::Press(char key) {
+  OperatorVelocity velocity = panel_->velocity();
   const auto step = [](double* value, double by, double most) {
     *value = std::clamp(*value + by, -most, most);
     if (std::abs(*value) < 1e-9) *value = 0;
   };
   switch (key) {
     case ' ':
-      panel_->Stop();
-      break;
+      return panel_->Stop();
     case 'd':
-      panel_->Damp();
-      break;
+      return panel_->Damp();
     case 's':
-      panel_->Stand();
-      break;
+      return panel_->Stand();
     case 'p':
-      panel_->Run();
-      break;
+      return panel_->Run();
     case 'c':
-      panel_->Acknowledge();
-      break;
+      return panel_->Acknowledge();
     case 'w':
-      step(&vx_, 0.1, max_vx_);
+      step(&velocity.vx, 0.1, max_vx_);
       break;
     case 'x':
-      step(&vx_, -0.1, max_vx_);
+      step(&velocity.vx, -0.1, max_vx_);
       break;
     case 'a':
-      step(&vy_, 0.1, max_vy_);
+      step(&velocity.vy, 0.1, max_vy_);
       break;
     case 'f':
-      step(&vy_, -0.1, max_vy_);
+      step(&velocity.vy, -0.1, max_vy_);
       break;
     case 'q':
-      step(&yaw_rate_, 0.1, max_yaw_rate_);
+      step(&velocity.yaw_rate, 0.1, max_yaw_rate_);
       break;
     case 'e':
-      step(&yaw_rate_, -0.1, max_yaw_rate_);
+      step(&velocity.yaw_rate, -0.1, max_yaw_rate_);
       break;
     case '0':
-      vx_ = vy_ = yaw_rate_ = 0;
+      velocity = {};
       break;
     default:
       return;
   }
-  panel_->SetVelocity(vx_, vy_, yaw_rate_);
+  panel_->SetVelocity(velocity);
 }
 
-void AddDdsSimOptions(CLI::App* sim, DdsSimArguments* args) {
-  sim->add_option("--network", args->network, "with --dds: interface")->capture_default_str();
-  sim->add_option("--domain", args->domain, "with --dds: DDS domain")
-      ->check(NumberIn(0, 230))
-      ->capture_default_str();
-  sim->add_option("--script",
-                  args->script,
-                  "with --dds: what happens when, as in '1 press start; 3.5 press A; 4 release; "
-                  "6 push 60 0 0 0.2'; @FILE: from a file");
-  sim->add_option("--end", args->seconds, "with --dds: ends after this long [s]; 0: when stopped")
-      ->check(NumberIn(0.0, 1e6))
-      ->capture_default_str();
-  sim->add_flag("--lockstep",
-                args->lockstep,
-                "with --dds: waits for a command after every state, however long that takes");
+std::vector<CLI::Option*> AddDdsSimOptions(CLI::App* sim, DdsSimArguments* args) {
+  CLI::Option* network =
+      sim->add_option("--network", args->network, "with --dds: interface")->capture_default_str();
+  CLI::Option* domain = sim->add_option("--domain", args->domain, "with --dds: DDS domain")
+                            ->check(NumberIn(0, 230))
+                            ->capture_default_str();
+  CLI::Option* script = sim->add_option(
+      "--script",
+      args->script,
+      "with --dds: what happens when, as in '1 press start; 3.5 press A; 4 release; "
+      "6 push 60 0 0 0.2'; @FILE: from a file");
+  CLI::Option* end =
+      sim->add_option(
+             "--end", args->seconds, "with --dds: ends after this long [s]; 0: when stopped")
+          ->check(NumberIn(0.0, 1e6))
+          ->capture_default_str();
+  CLI::Option* lockstep =
+      sim->add_flag("--lockstep",
+                    args->lockstep,
+                    "with --dds: waits for a command after every state, however long that takes");
+  return {network, domain, script, end, lockstep};
 }
 
 void SimulateOnNetwork(const DdsSimArguments& args) {
 #ifdef SILC_HAS_DDS
-  LoadOptions load;
-  load.physics_period = 0.001;
-  const RobotModel robot = RobotModel::Load(args.robot, load);
-  if (robot.num_joints() != kRobotMotors) {
-    throw ConfigError(robot.spec().file + ": the topics are those of a robot with 29 joints");
-  }
+  const RobotModel robot = RobotModel::Load(args.robot, SimulatedRobot::NeededLoad());
+  NeedMotorOrder(robot.spec());
   SimulatedRobotOptions options;
   options.script =
-      ParseScript(args.script.starts_with('@') ? ReadFile(args.script.substr(1)) : args.script);
+      ParseScript(args.script.starts_with('@') ? ReadFile(args.script.substr(1), kMaxScriptBytes)
+                                               : args.script);
   options.lockstep = args.lockstep;
   options.seconds = args.seconds;
   const std::unique_ptr<RobotPort> port =
       MakeDdsPort({.domain = args.domain, .network = args.network});
   SimulatedRobot simulated(robot);
   options.each_second = [](const SimulatedRobot& r) {
-    fmt::print(
+    SayToOperator(fmt::format(
         "{:6.1f} s  base {:+.2f} {:+.2f} {:.3f} m, tilt {:.2f} rad, fastest joint {:.1f} "
-        "rad/s, torque {:.0f} %{}{}\n",
+        "rad/s, torque {:.0f} %{}{}",
         r.time(),
         r.base_position().x(),
         r.base_position().y(),
@@ -197,13 +214,14 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
         r.fastest_joint(),
         100 * r.strongest_torque(),
         r.held() ? ", in the gantry" : "",
-        r.refused_commands() > 0 ? fmt::format(", {} commands refused", r.refused_commands()) : "");
-    std::fflush(stdout);
+        r.refused_commands() > 0 ? fmt::format(", {} commands refused", r.refused_commands())
+                                 : ""));
+    if (console_hung_up) asked_to_end = true;
   };
   // what is typed happens now
   std::mutex mutex;
   std::deque<ScriptEvent> typed;
-  const std::atomic<bool>& stop = EndWhenAsked();
+  const std::atomic<bool>& stop = EndWhenAsked(HangUp::kEnds);
   std::atomic<bool> over{false};
   std::thread reader([&] {
     std::string line;
@@ -213,15 +231,16 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
       if (got < 0) return;
       if (got == 0) continue;
       if (key != '\n') {
-        line += key;
+        if (line.size() <= kMaxTypedBytes) line += key;
         continue;
       }
       try {
+        if (line.size() > kMaxTypedBytes) throw ConfigError("a line that long is not read");
         const ScriptEvent event = ParseEvent(line);
         const std::lock_guard<std::mutex> lock(mutex);
         typed.push_back(event);
       } catch (const ConfigError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fputs((Printable(error.what()) + "\n").c_str(), stderr);
       }
       line.clear();
     }
@@ -233,16 +252,19 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
     typed.pop_front();
     return true;
   };
-  fmt::print(
+  SayToOperator(fmt::format(
       "a {} on domain {}, interface {}. Type: press start, press A, release, stick ly 0.5, "
-      "push 60 0 0 0.2, fault NAME, mend, end\n",
+      "push 60 0 0 0.2, fault NAME, mend, end",
       robot.spec().name,
       args.domain,
-      args.network);
-  std::fflush(stdout);
+      args.network));
   RunSimulation(&simulated, port.get(), options, stop);
   over = true;
   reader.join();
+  if (!simulated.divergence().empty()) {
+    throw RunError("the simulation diverged " + simulated.divergence() +
+                   "; nothing is sent any more");
+  }
 #else
   static_cast<void>(args);
   throw ConfigError(kNoDds);

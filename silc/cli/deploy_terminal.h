@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "silc/deploy/link.h"
 #include "silc/deploy/node.h"
@@ -19,16 +20,26 @@ struct DdsSimArguments {
   bool lockstep = false;
   double seconds = 0;  // [s] 0: until stopped
 };
-void AddDdsSimOptions(CLI::App* sim, DdsSimArguments* args);
+/// Gives the options that mean something with --dds alone.
+std::vector<CLI::Option*> AddDdsSimOptions(CLI::App* sim, DdsSimArguments* args);
+/// Until its time or script is over or the program is asked to end. Throws ConfigError for another
+/// robot than a G1 and a script that cannot be read, RunError when the simulation diverges.
 void SimulateOnNetwork(const DdsSimArguments& args);
 
 /// The controller's end over DDS. Throws ConfigError where silc was built without it.
 std::unique_ptr<RobotLink> NeedDdsLink(const std::string& network, int domain);
 
-/// True once the program was asked to end (SIGINT, SIGTERM); what is asked for by SIGHUP besides
-/// is in console_lost.
-const std::atomic<bool>& EndWhenAsked();
+/// What a terminal that is closed means: a controller decides by itself, a simulation ends.
+enum class HangUp { kIsTold, kEnds };
+/// True once the program was asked to end (SIGINT, SIGTERM, SIGQUIT). After this call no signal of
+/// a terminal or a pipe ends the program at once.
+const std::atomic<bool>& EndWhenAsked(HangUp hang_up);
+/// True once the terminal is gone: SIGHUP, or nobody reads what is said.
 extern std::atomic<bool> console_hung_up;
+/// Ctrl-Z and a place in the background no longer stop the program: a robot is driven.
+void GoOnWhenSuspended();
+/// A line on standard output, at once and without escapes. Does not throw.
+void SayToOperator(const std::string& line);
 
 /// Keys of the terminal, or of a pipe, as requests. Ends with its life.
 class DeployKeys {
@@ -45,7 +56,6 @@ class DeployKeys {
 
   OperatorPanel* panel_;
   double max_vx_, max_vy_, max_yaw_rate_;
-  double vx_ = 0, vy_ = 0, yaw_rate_ = 0;
   std::atomic<bool> over_{false};
   std::thread thread_;
 };

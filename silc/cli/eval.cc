@@ -15,6 +15,7 @@
 #include "silc/base/utf8.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/eval/experiment.h"
@@ -334,6 +335,8 @@ void Tell(const Experiment& experiment,
 }
 
 void Run(const Experiment& experiment, const EvalArguments& args) {
+  RequireWritable("--json", args.json);
+  RequireWritable("--plot", args.plot);
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
     options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -432,7 +435,9 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
     verb->add_option("--frequencies", options.frequencies, "Hz of the shaker [14 from 0.5 to 24]")
         ->delimiter(',')
         ->check(NumberIn(0.05, 1000.0));
-    verb->add_option("--points", options.points, "hand_x, hand_y, hand_z, com_x, com_y [all]")
+    verb->add_option("--points",
+                     options.points,
+                     "hand_in_world_x, hand_in_world_y, hand_in_world_z, com_x, com_y [all]")
         ->delimiter(',');
   }
   AddRetiredFlag(verb,

@@ -75,6 +75,10 @@ void Export(const ExportArguments& args) {
   }
   // after the mode: a label of one's own may take its name's place
   for (const std::string& note : args.notes) AddNote(note, &model.metadata);
+  // a budget that cannot be read is told before there is a file that carries it
+  const TrainingNotes notes = TrainingNotesOf(model.metadata);
+  std::optional<UserBudget> budget;
+  if (!notes.budget.empty()) budget = BudgetOfPolicy(notes, args.from).budget;
   // where it was made is nobody's business but its maker's
   if (const auto at = model.metadata.find("run_path"); at != model.metadata.end())
     at->second = std::filesystem::path(at->second).filename().string();
@@ -93,13 +97,11 @@ void Export(const ExportArguments& args) {
              network->inputs,
              network->outputs(),
              static_cast<double>(std::filesystem::file_size(args.to)) / 1e6);
-  const TrainingNotes notes = TrainingNotesOf(model.metadata);
-  if (!notes.budget.empty()) {
-    const UserBudget budget = BudgetOfPolicy(notes, args.to).budget;
+  if (budget) {
     fmt::print("budget {}: {}; {}\n",
-               Printable(budget.name),
-               BudgetNumbers(budget.spec),
-               BudgetTerms(budget.spec));
+               Printable(budget->name),
+               BudgetNumbers(budget->spec),
+               BudgetTerms(budget->spec));
   } else if (!notes.mode.empty()) {
     fmt::print(stderr,
                "silc: {}: carries the name of its budget, {}, but not its numbers; --mode writes "

@@ -10,6 +10,7 @@
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
 #include "silc/robot/budget_gains.h"
@@ -92,6 +93,7 @@ void Run(GainsArguments args) {
   if (!named) {
     args.name = args.write.empty() ? "budget" : std::filesystem::path(args.write).stem().string();
   }
+  RequireWritable("--write", args.write);
   CheckName(args.name, named || args.write.empty() ? "--name" : "--write");
   const RobotModel robot = RobotModel::Load(args.robot);
   for (const GainSet& known : robot.spec().gains) {

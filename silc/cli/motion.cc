@@ -7,6 +7,7 @@
 
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/verbs.h"
 #include "silc/plot/figure.h"
 #include "silc/robot/robot_model.h"
@@ -72,6 +73,7 @@ std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
 }
 
 void Inspect(const MotionArguments& args) {
+  RequireWritable("--plot", args.plot);
   const RobotModel robot = RobotModel::Load(args.robot);
   const MotionClip clip = ReadMotion(args.file, robot);
   fmt::print("{}", Printable(DescribeMotion(clip, robot)));

@@ -12,6 +12,7 @@
 #include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/observe/load_policy.h"
@@ -54,18 +55,6 @@ Push::Point ParsePoint(const std::string& name) {
   throw ConfigError("--shake " + name +
                     ": must be left-hand or right-hand (in the world), left-hand-on-base or "
                     "right-hand-on-base, or com");
-}
-
-// Finds out before minutes of work whether the results can be put where they were asked for.
-void RequireWritable(const std::string& option, const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder)) {
-    throw ConfigError(fmt::format("{} {}: there is no folder {}", option, path, folder.string()));
-  }
-  if (std::filesystem::is_directory(path)) {
-    throw ConfigError(fmt::format("{} {}: is a folder, a file is wanted", option, path));
-  }
 }
 
 LoopOptions MakeLoopOptions(const ObserveArguments& args,

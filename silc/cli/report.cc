@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "silc/base/error.h"
 #include "silc/base/shell.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/number.h"
@@ -42,6 +44,13 @@ void Run(ReportOptions options) {
              outcome.cached,
              outcome.failed,
              Printable(outcome.page));
+  // a page that lacks something that was asked for is no success
+  if (outcome.left_out.empty() && outcome.failed == 0) return;
+  std::fflush(stdout);  // what is missing comes last
+  std::string text = "the page is not whole:";
+  for (const std::string& one : outcome.left_out) text += "\n  - " + one;
+  if (outcome.failed > 0) text += fmt::format("\n  - {} results failed, see above", outcome.failed);
+  throw RunError(text);
 }
 
 }  // namespace

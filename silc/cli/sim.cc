@@ -13,6 +13,7 @@
 #include "silc/base/utf8.h"
 #include "silc/cli/deploy_terminal.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/verbs.h"
 
 namespace silc {
@@ -57,6 +58,8 @@ void Sim(SimArguments args) {
   }
   if (!args.push.empty()) ParsePush(args.push, &args.sim);
   if (args.backend != "both") args.sim.backends = {args.backend};
+  RequireWritable("--csv", args.csv);
+  RequireWritable("--plot", args.plot);
   const std::vector<SimTrace> traces = RunSim(args.sim);
   std::string faults;
   for (const SimTrace& trace : traces) {
@@ -97,6 +100,20 @@ void Sim(SimArguments args) {
   }
 }
 
+// An option that would do nothing is refused.
+void RefuseOthers(const CLI::App& sim, const std::vector<CLI::Option*>& of_dds, bool dds) {
+  for (const CLI::Option* option : sim.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "--robot" || name == "--dds") continue;
+    const bool is_of_dds = std::find(of_dds.begin(), of_dds.end(), option) != of_dds.end();
+    if (is_of_dds == dds) continue;
+    std::string taken;
+    for (const CLI::Option* other : of_dds) taken += ", " + other->get_name();
+    throw ConfigError(dds ? "sim --dds: takes no " + name + "; beside it stand --robot" + taken
+                          : "sim: " + name + " is for sim --dds");
+  }
+}
+
 }  // namespace
 
 void AddSim(CLI::App* app) {
@@ -121,8 +138,11 @@ void AddSim(CLI::App* app) {
   sim->add_option("--csv", args->csv, "file for the numbers");
   sim->add_option("--plot", args->plot, "SVG file");
   sim->add_flag("--dds", args->dds, "a G1 in MuJoCo on the robot's topics, for silc deploy");
-  AddDdsSimOptions(sim, &args->on_network);
-  sim->callback([args] { Sim(*args); });
+  const std::vector<CLI::Option*> of_dds = AddDdsSimOptions(sim, &args->on_network);
+  sim->callback([args, sim, of_dds] {
+    RefuseOthers(*sim, of_dds, args->dds);
+    Sim(*args);
+  });
 }
 
 }  // namespace silc

@@ -105,6 +105,15 @@ TEST_F(StrangeInput, NamesAreNotHandedToTheTerminal) {
   Expect("export " + policy + " '" + Path("y\x1b[31m.onnx") + "'", 0, "wrote ");
 }
 
+TEST_F(StrangeInput, APolicyWithABudgetThatNobodyCouldReadIsNotExported) {
+  model_.metadata["silc_budget"] = "com: nonsense\n";
+  const std::string policy = Write("bad.onnx");
+  Expect("export " + policy + " " + Path("out.onnx"), 2, "bad.onnx, silc_budget");
+  EXPECT_FALSE(fs::exists(Path("out.onnx")));
+  // a new one takes its place
+  Expect("export " + policy + " " + Path("out.onnx") + " --mode compliance", 0, "wrote ");
+}
+
 TEST_F(StrangeInput, GainsThatNobodyCouldReadAreNotWritten) {
   const std::string file = Path("g.yaml");
   Expect("gains --mode compliance --effort-share 100 --max-frequency 0.1 --write " + file,
@@ -120,7 +129,9 @@ TEST_F(StrangeInput, WhatIsSaidTwiceOrForAnotherTimeIsRefused) {
   Expect("observe " + policy + " --mode compliance,com=400,com=300", 2, "com: is there twice");
   const std::string frequency = "eval frequency --episodes 1 --policy " + policy;
   Expect(frequency + " --frequencies 1,2,1", 2, "1 Hz is there twice");
-  Expect(frequency + " --frequencies 1 --points hand_x,hand_x", 2, "'hand_x' is there twice");
+  Expect(frequency + " --frequencies 1 --points hand_in_world_x,hand_in_world_x",
+         2,
+         "'hand_in_world_x' is there twice");
   for (const std::string time : {"-1", "99"}) {
     Expect("sim --seconds 0.1 --push 50,0,0@" + time, 2, "is outside the simulation");
   }

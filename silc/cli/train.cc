@@ -45,11 +45,13 @@ extern "C" void OnStopSignal(int signal) {
   constexpr std::int64_t kMoment = 3;  // [s]
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
+  // before anything else: another signal may come while this one is answered
+  std::int64_t never = 0;
+  first_stop.compare_exchange_strong(never, now.tv_sec);
   if (stop_requested.exchange(true)) {
     if (has_others && now.tv_sec - first_stop <= kMoment) return;
     std::_Exit(128 + signal);
   }
-  first_stop = now.tv_sec;
   if (!is_first) return;
   static constexpr char kText[] =
       "\nstopping after this iteration, with a checkpoint; again: at once\n";

@@ -15,6 +15,7 @@
 
 #include "silc/base/file.h"
 #include "silc/base/rng.h"
+#include "silc/base/test_paths.h"
 #include "silc/cli/run_silc.h"
 
 namespace silc {
@@ -83,6 +84,41 @@ TEST_F(CliTrain, OtherRobotsAreTrainedObservedAndPushed) {
     const Outcome simulated = Silc("sim --seconds 0.1" + on_it);
     EXPECT_EQ(simulated.code, 0) << simulated.text;
   }
+}
+
+// What is bounded is how actions follow the joints: a policy that does not see them has no such
+// bound, at rest or over frequencies.
+TEST_F(CliTrain, ALayoutWithoutJointAnglesIsBoundByNoMethod) {
+  const auto without = [](const std::string& file, const std::vector<std::string>& words) {
+    std::istringstream lines(ReadFile(SourcePath(file)));
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      const bool dropped = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+        return line.find(word) != std::string::npos;
+      });
+      if (!dropped) text += line + "\n";
+    }
+    return text;
+  };
+  const std::string task = without("configs/tasks/g1_stand.yaml", {"layout:"}) + "layout: ";
+  const std::string train = "train " + Path("task.yaml") + " --envs 16 --out " + Path("blind") +
+                            kSettings + " learn.iterations=1 --method ";
+  WriteFileAtomically(Path("task.yaml"), task + Path("layout.yaml") + "\n");
+  const std::vector<std::string> angles = {"source: joint_pos"},
+                                 angles_and_speeds = {"source: joint_pos", "source: joint_vel"};
+  for (const std::vector<std::string>& words : {angles, angles_and_speeds}) {
+    WriteFileAtomically(Path("layout.yaml"), without("layouts/g1_loco.yaml", words));
+    for (const std::string method :
+         {"silc", "silc 'learn.penalty.frequencies=[1]'", "silc-paper", "alcp", "scalar-lcp"}) {
+      const Outcome outcome = Silc(train + method);
+      EXPECT_EQ(outcome.code, 2) << method << "\n" << outcome.text;
+      EXPECT_NE(outcome.text.find("add a term with source: joint_pos"), std::string::npos)
+          << outcome.text;
+    }
+    EXPECT_FALSE(fs::exists(Path("blind") + "/policy.onnx"));
+  }
+  const Outcome outcome = Silc(train + "baseline");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
 }
 
 // Under a limit on memory: a sentence and 1, not an abort.

@@ -27,25 +27,12 @@ namespace {
 
 struct ViewArguments {
   std::vector<std::string> policies;
-  std::string robot = kDefaultRobot, layout, host = "127.0.0.1", token;
-  std::optional<std::string> mode, budget;
+  std::string robot = kDefaultRobot, layout, host = "127.0.0.1";
+  std::optional<std::string> mode, budget, token;
   int port = 8080;
   std::string export_to, states;
   double seconds = 10;  // [s]
 };
-
-// The two that the README compares.
-std::vector<std::string> DefaultPolicies() {
-  std::vector<std::string> found;
-  const std::vector<std::string> shipped = ShippedPolicies(kDefaultRobot);
-  for (const char* name : {"g1_loco_silc_compliance.onnx", "g1_loco_baseline.onnx"}) {
-    for (const std::string& file : shipped) {
-      if (file.ends_with(name)) found.push_back(file);
-    }
-  }
-  if (found.empty()) throw ConfigError("silc view: no shipped policies were found; name a POLICY");
-  return found;
-}
 
 int end_pipe[2] = {-1, -1};
 
@@ -98,7 +85,7 @@ void RunView(const ViewArguments& args) {
     if (args.robot != kDefaultRobot) {
       throw ConfigError("silc view --robot " + args.robot + ": name a POLICY for it");
     }
-    policies = DefaultPolicies();
+    policies = ComparedPolicies();
   }
   for (const std::string& policy : policies) {
     options.simulation.policies.push_back(FindPolicyFile(policy));
@@ -112,7 +99,10 @@ void RunView(const ViewArguments& args) {
   options.simulation.choices = ShippedPolicies(args.robot);
   options.server.host = args.host;
   options.server.port = args.port;
-  options.server.token = args.token == "random" ? RandomToken() : args.token;
+  if (args.token) {
+    options.server.token = *args.token == "random" ? RandomToken() : *args.token;
+    CheckToken(options.server.token);
+  }
 
   if (!args.states.empty()) {
     if (policies.size() != 1 || args.policies.empty()) {
@@ -143,7 +133,9 @@ void RunView(const ViewArguments& args) {
     return;
   }
   const EndSignals signals;
-  RunViewer(options, signals.token(), TellAddress);
+  RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
+    fmt::print(stderr, "silc: {}\n", text);
+  });
   fmt::print("ended\n");
 }
 
@@ -172,7 +164,9 @@ void AddView(CLI::App* app) {
   verb->add_option("--host", args->host, "address to listen on; beyond the loopback with --token")
       ->capture_default_str();
   verb->add_option(
-      "--token", args->token, "pages have to name it; 'random' makes one, in the printed address");
+      "--token",
+      args->token,
+      "pages have to name it: 16 letters or more, or 'random'; in the printed address");
   CLI::Option* to = verb->add_option("--export",
                                      args->export_to,
                                      "record, with pushes, and write one HTML file that plays "

@@ -86,14 +86,16 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 
 // a budget without changes; `mode` is what the user wrote, for messages
 UserBudget FindBudget(const std::string& name, const std::string& mode) {
-  if (name.find_first_of("./") != std::string::npos) return ParseBudget(ReadFile(name), name);
+  if (name.find_first_of("./") != std::string::npos) {
+    return ParseBudget(ReadFile(name, kMaxYamlBytes), name);
+  }
   // high-stiff is high_stiff.yaml
   std::string stem = name;
   std::replace(stem.begin(), stem.end(), '-', '_');
   for (const std::string& folder : DataFolders("configs/budgets")) {
     const fs::path file = fs::path(folder) / (stem + ".yaml");
     if (!fs::is_regular_file(file)) continue;
-    UserBudget budget = ParseBudget(ReadFile(file.string()), file.string());
+    UserBudget budget = ParseBudget(ReadFile(file.string(), kMaxYamlBytes), file.string());
     budget.name = name;
     return budget;
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/config/budget_json.h"
@@ -35,6 +37,19 @@ TEST(BudgetFile, ReadsEveryKey) {
   EXPECT_EQ(budget.spec.torque, Channel::kHeld);
   EXPECT_EQ(budget.spec.gravity, Channel::kHeld);
   EXPECT_EQ(budget.spec.condition, Condition::kDisc);
+}
+
+TEST(BudgetFile, AFileLargerThanAnyBudgetIsRefusedUnread) {
+  const std::string path = (std::filesystem::path(::testing::TempDir()) / "large.yaml").string();
+  WriteFileAtomically(path, "");
+  std::filesystem::resize_file(path, kMaxYamlBytes + 1);
+  try {
+    ReadBudget(path);
+    ADD_FAILURE() << "was read";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.what(), path + ": 16777217 bytes, more than the limit of 16777216");
+  }
+  std::filesystem::remove(path);
 }
 
 // What a file does not say: everything that is sensed is followed, no floor, the sound condition.

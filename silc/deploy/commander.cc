@@ -54,7 +54,7 @@ Commander::Commander(const CommanderConfig& config)
 const TickResult& Commander::Tick(const TickInput& input) noexcept {
   KeepTime(input.now_ns);
   result_.num_reports = 0;
-  result_.refused = DriveFault::kNone;
+  result_.refused = result_.acknowledged = DriveFault::kNone;
   result_.ask_policy = false;
   from_remote_.emergency_stop = from_remote_.damp = from_remote_.stand = from_remote_.run =
       from_remote_.acknowledge = false;
@@ -66,29 +66,18 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
     if (stiffness_.judged) stiffness_ns_ = input.now_ns;
   }
 
-  // requests of remote and keyboard together; the stronger velocity of the two
-  OperatorRequest request = input.keys;
-  request.emergency_stop |= from_remote_.emergency_stop;
-  request.damp |= from_remote_.damp;
-  request.stand |= from_remote_.stand;
-  request.run |= from_remote_.run;
-  request.acknowledge |= from_remote_.acknowledge;
-  const auto stronger = [](double a, double b) { return std::abs(a) > std::abs(b) ? a : b; };
-  request.vx = stronger(request.vx, from_remote_.vx);
-  request.vy = stronger(request.vy, from_remote_.vy);
-  request.yaw_rate = stronger(request.yaw_rate, from_remote_.yaw_rate);
-
+  OperatorRequest request = Merge(input.keys);
   values_ = FaultValues{};
   values_[DriveFault::kEmergencyStop] = request.emergency_stop ? 1 : 0;
   values_[DriveFault::kConsoleLost] = request.console_lost ? 1 : 0;
   MeasureLink(input);
   if (seen_) MeasureRobot();
   MeasurePolicy(input);
-  // a robot that never spoke is not spoken to: its machine mode is not known
-  if (seen_) {
-    Judge(input.now_ns);
-    Follow(request, input.now_ns);
-  }
+  Judge(input.now_ns);
+  // a robot that never spoke is not spoken to, because its machine mode is not known, and cannot be
+  // asked to move; a stop is kept until then
+  if (seen_) Follow(request, input.now_ns);
+  ChooseVelocity(input.keys, &request);
 
   WriteDamping();
   result_.send = seen_ && state_ != DriveState::kOff;
@@ -97,7 +86,38 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
   result_.command.crc = FrameCrc(result_.command);
   result_.state = state_;
   result_.latched = latched();
+  result_.follows_keys = follows_keys_;
   return result_;
+}
+
+// Requests of remote and keyboard together.
+OperatorRequest Commander::Merge(const OperatorRequest& keys) const {
+  OperatorRequest request = keys;
+  request.emergency_stop |= from_remote_.emergency_stop;
+  request.damp |= from_remote_.damp;
+  request.stand |= from_remote_.stand;
+  request.run |= from_remote_.run;
+  request.acknowledge |= from_remote_.acknowledge;
+  return request;
+}
+
+// The stronger velocity of the two. One that was asked for before the policy state was entered is
+// not followed: in that state each source has to ask for no velocity once before it counts.
+void Commander::ChooseVelocity(const OperatorRequest& keys, OperatorRequest* request) {
+  const auto rests = [](const OperatorRequest& asked) {
+    return asked.vx == 0 && asked.vy == 0 && asked.yaw_rate == 0;
+  };
+  const bool drives = state_ == DriveState::kPolicy;
+  const bool sticks_rest = remote_corrupt_in_row_ == 0 && rests(from_remote_);
+  follows_keys_ = drives && (follows_keys_ || rests(keys));
+  follows_sticks_ = drives && (follows_sticks_ || sticks_rest);
+  const auto stronger = [&](double by_key, double by_stick) {
+    const double a = follows_keys_ ? by_key : 0, b = follows_sticks_ ? by_stick : 0;
+    return std::abs(a) > std::abs(b) ? a : b;
+  };
+  request->vx = stronger(keys.vx, from_remote_.vx);
+  request->vy = stronger(keys.vy, from_remote_.vy);
+  request->yaw_rate = stronger(keys.yaw_rate, from_remote_.yaw_rate);
 }
 
 void Commander::KeepTime(std::int64_t now_ns) {
@@ -108,7 +128,6 @@ void Commander::KeepTime(std::int64_t now_ns) {
   late_count_ += static_cast<int>(late) - static_cast<int>(late_[At(late_at_)]);
   late_[At(late_at_)] = late;
   late_at_ = (late_at_ + 1) % kLateWindow;
-  late_ticks_ += late ? 1 : 0;
 }
 
 void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
@@ -213,7 +232,9 @@ void Commander::MeasurePolicy(const TickInput& input) {
   const std::int64_t heard = answered_ ? answer_ns_ : entered_ns_;
   values_[DriveFault::kPolicyAge] = SecondsSince(heard, input.now_ns);
   values_[DriveFault::kPolicyOverruns] = overruns_in_row_;
-  values_[DriveFault::kObserverAge] = SecondsSince(stiffness_ns_, input.now_ns);
+  if (config_.observed) {
+    values_[DriveFault::kObserverAge] = SecondsSince(stiffness_ns_, input.now_ns);
+  }
   // without a static stiffness nobody knows: that is no good moment, and no bad one
   if (stiffness_.judged) {
     values_[DriveFault::kStiffness] = stiffness_.sigma;
@@ -237,7 +258,7 @@ void Commander::MeasurePolicy(const TickInput& input) {
 }
 
 bool Commander::IsWatched(DriveFault fault) const {
-  if (state_ == DriveState::kOff) return fault == DriveFault::kEmergencyStop;
+  if (state_ == DriveState::kOff || !seen_) return fault == DriveFault::kEmergencyStop;
   switch (KindOf(fault).watch) {
     case FaultWatch::kAlways:
       return true;
@@ -255,8 +276,7 @@ void Commander::Judge(std::int64_t now_ns) {
   const DriveFault stop = monitor_.Update(values_, watched);
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
-    if (!monitor_.newly_tripped(fault) || At(result_.num_reports) >= result_.reports.size())
-      continue;
+    if (!monitor_.newly_tripped(fault)) continue;
     result_.reports[At(result_.num_reports++)] = {fault,
                                                   monitor_.rule(fault).reaction,
                                                   now_ns,
@@ -265,6 +285,11 @@ void Commander::Judge(std::int64_t now_ns) {
                                                   values_.joint[At(i)]};
   }
   if (stop == DriveFault::kNone) return;
+  for (int i = 1; i < kNumFaults; ++i) {
+    const auto fault = static_cast<DriveFault>(i);
+    const bool stops = monitor_.rule(fault).reaction == Reaction::kStop;
+    stopped_[At(i)] = stopped_[At(i)] || (stops && monitor_.tripped(fault));
+  }
   if (!latched()) {
     latched_ = {stop,
                 Reaction::kStop,
@@ -276,12 +301,26 @@ void Commander::Judge(std::int64_t now_ns) {
   if (state_ != DriveState::kDamping) Enter(DriveState::kDamping, now_ns);
 }
 
+// Whether a fault that stops is there in this tick, watched or not. What only a servo or a policy
+// can have is not: its value is zero without one.
+bool Commander::IsPresent(DriveFault fault) const {
+  const FaultRule& rule = monitor_.rule(fault);
+  return rule.reaction == Reaction::kStop && !(values_[fault] <= rule.limit);
+}
+
 DriveFault Commander::ReasonNotToMove() const {
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
-    const FaultRule& rule = monitor_.rule(fault);
-    if (KindOf(fault).watch == FaultWatch::kPolicy || rule.reaction != Reaction::kStop) continue;
-    if (!(values_[fault] <= rule.limit)) return fault;
+    if (KindOf(fault).watch != FaultWatch::kPolicy && IsPresent(fault)) return fault;
+  }
+  return DriveFault::kNone;
+}
+
+// What stopped the robot and lasts, or is watched in damping and there.
+DriveFault Commander::ReasonToStayLatched() const {
+  for (int i = 1; i < kNumFaults; ++i) {
+    const auto fault = static_cast<DriveFault>(i);
+    if ((stopped_[At(i)] || IsWatched(fault)) && IsPresent(fault)) return fault;
   }
   return DriveFault::kNone;
 }
@@ -292,12 +331,11 @@ void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
     if (latched_.time_ns == now_ns) return;
     if (request.acknowledge) {
       // only what is over may be let go of
-      for (int i = 1; i < kNumFaults && result_.refused == DriveFault::kNone; ++i) {
-        const auto fault = static_cast<DriveFault>(i);
-        if (monitor_.rule(fault).reaction != Reaction::kStop || !IsWatched(fault)) continue;
-        if (!(values_[fault] <= monitor_.rule(fault).limit)) result_.refused = fault;
-      }
-      if (result_.refused == DriveFault::kNone) latched_ = FaultReport{};
+      result_.refused = ReasonToStayLatched();
+      if (result_.refused != DriveFault::kNone) return;
+      result_.acknowledged = latched_.fault;
+      latched_ = FaultReport{};
+      stopped_.fill(false);
     } else if (request.stand || request.run) {
       result_.refused = latched_.fault;
     }

@@ -42,6 +42,7 @@ struct CommanderConfig {
   double max_vx = 0.6, max_vy = 0.3, max_yaw_rate = 0.6;  // [m/s], [rad/s] of a full stick
   bool check_crc = true;                                  // false for peers whose states carry none
   bool check_tick = true;                                 // false for peers that do not count
+  bool observed = true;  // false: no observer runs, and none is waited for
 };
 
 /// Asks the policy thread.
@@ -104,9 +105,12 @@ struct TickResult {
   PolicyRequest request;
   DriveState state = DriveState::kOff;
   bool latched = false;
+  /// Whether the keyboard's velocity counts. Where it does not, whoever keeps it is to forget it.
+  bool follows_keys = false;
   int num_reports = 0;
-  std::array<FaultReport, 8> reports;      ///< faults that began in this tick
-  DriveFault refused = DriveFault::kNone;  ///< why a request of the operator was not followed
+  std::array<FaultReport, kNumFaults> reports;  ///< faults that began in this tick
+  DriveFault refused = DriveFault::kNone;       ///< why a request of the operator was not followed
+  DriveFault acknowledged = DriveFault::kNone;  ///< the latched fault that was let go of
 };
 
 /// The command thread's brain: a pure function of what it is told, tick by tick. Does not allocate,
@@ -122,12 +126,7 @@ class Commander {
   /// The fault that holds the robot in damping; kNone: none does.
   const FaultReport& latched_fault() const { return latched_; }
   const LimitCounts& limit_counts() const { return limits_; }
-  const FaultValues& values() const { return values_; }
-  std::uint64_t late_ticks() const { return late_ticks_; }
-  double softness() const { return gain_scale_; }
-  const JointArray& target() const { return target_; }  ///< [rad] before torque and range limits
-  const LowState& robot() const { return robot_; }      ///< the last state that was believed
-  const CommanderConfig& config() const { return config_; }
+  const LowState& robot() const { return robot_; }  ///< the last state that was believed
 
  private:
   void KeepTime(std::int64_t now_ns);
@@ -136,10 +135,14 @@ class Commander {
   void MeasureLink(const TickInput& input);
   void MeasureRobot();
   void MeasurePolicy(const TickInput& input);
+  OperatorRequest Merge(const OperatorRequest& keys) const;
+  void ChooseVelocity(const OperatorRequest& keys, OperatorRequest* request);
   bool IsWatched(DriveFault fault) const;
   void Judge(std::int64_t now_ns);
   void Follow(const OperatorRequest& request, std::int64_t now_ns);
+  bool IsPresent(DriveFault fault) const;
   DriveFault ReasonNotToMove() const;
+  DriveFault ReasonToStayLatched() const;
   void Enter(DriveState state, std::int64_t now_ns);
   void WriteDamping();
   void WriteServo(std::int64_t now_ns);
@@ -152,10 +155,12 @@ class Commander {
   FaultMonitor monitor_;
   FaultValues values_;
   FaultReport latched_;
+  std::array<bool, kNumFaults> stopped_{};  // faults that have stopped the robot since it latched
   TickResult result_;
   LimitCounts limits_;
   RemoteRequests remote_;
   OperatorRequest from_remote_;
+  bool follows_keys_ = false, follows_sticks_ = false;  // velocities of each count
 
   DriveState state_ = DriveState::kOff;
   std::int64_t entered_ns_ = 0;  // the present state
@@ -167,7 +172,6 @@ class Commander {
   static constexpr int kLateWindow = 500;
   std::array<bool, kLateWindow> late_{};
   int late_at_ = 0, late_count_ = 0;
-  std::uint64_t late_ticks_ = 0;
 
   // the robot as last seen
   bool seen_ = false;

@@ -4,8 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <new>
 #include <random>
+#include <shared_mutex>
+#include <string>
+#include <thread>
 
 #include "silc/deploy/test_robot_frames.h"
 
@@ -22,6 +28,41 @@ TEST(Commander, SaysNothingBeforeTheRobotSpokeAndNothingWhileOff) {
   EXPECT_EQ(rig.commander.state(), DriveState::kOff);
   rig.keys.damp = true;
   EXPECT_TRUE(rig.Step().send);
+}
+
+// An emergency stop is not lost on a robot that has not spoken yet: nothing can be sent to it, but
+// the first that it is sent is damping, latched.
+TEST(Commander, KeepsAStopFromBeforeTheRobotSpoke) {
+  Rig rig;
+  rig.drop_states = true;
+  rig.Run(0.1);
+  rig.link.robot_present = false;  // nobody is there yet, which is no fault either
+  rig.keys.emergency_stop = true;
+  rig.Step();
+  EXPECT_TRUE(rig.last.latched);
+  ASSERT_EQ(rig.last.num_reports, 1);
+  EXPECT_EQ(rig.last.reports[0].fault, DriveFault::kEmergencyStop);
+  EXPECT_FALSE(rig.last.send);
+  for (int k = 0; k < 50; ++k) {
+    rig.keys.acknowledge = rig.keys.stand = true;
+    rig.Step();
+    EXPECT_FALSE(rig.last.send);
+    EXPECT_EQ(rig.last.num_reports, 0);
+    EXPECT_TRUE(rig.last.latched) << "nobody was there to be stopped";
+  }
+  rig.drop_states = false;
+  rig.link = LinkHealth{};
+  rig.Step();
+  EXPECT_TRUE(rig.last.send);
+  EXPECT_TRUE(rig.last.latched);
+  EXPECT_TRUE(IsDamping(rig.last.command, rig.config));
+  EXPECT_EQ(rig.last.command.mode_machine, 5);
+  rig.keys.stand = true;
+  rig.Step();
+  EXPECT_EQ(rig.last.refused, DriveFault::kEmergencyStop);
+  rig.keys.acknowledge = true;
+  rig.Step();
+  EXPECT_FALSE(rig.last.latched);
 }
 
 TEST(Commander, EchoesTheMachineModeAndEnablesTheRobotsMotorsAlone) {
@@ -178,6 +219,73 @@ TEST(Commander, IgnoresAnswersOfAnEarlierSession) {
   }
 }
 
+// [m/s] forward, as the policy was last asked to go
+double AskedForward(Rig* rig) {
+  for (int k = 0; k < 10; ++k) {
+    rig->Step();
+    if (rig->last.ask_policy) return rig->last.request.vx;
+  }
+  ADD_FAILURE() << "the policy was not asked";
+  return 0;
+}
+
+void EnterPolicyAnew(Rig* rig) {
+  rig->keys.acknowledge = true;
+  rig->Step();
+  rig->keys.stand = true;
+  rig->Run(2.1);
+  rig->keys.run = true;
+  ASSERT_EQ(AskedForward(rig), 0);
+  ASSERT_EQ(rig->last.state, DriveState::kPolicy);
+}
+
+// A robot that was stopped while it walked does not walk off when the policy is entered again,
+// though the source of the velocity still asks for it: it has to ask for none first.
+TEST(Commander, AVelocityDoesNotOutliveThePolicyState) {
+  for (const bool by_remote : {false, true}) {
+    Rig rig;
+    const auto ask = [&](double vx) {
+      rig.keys.vx = by_remote ? 0 : vx;
+      rig.remote = {.valid = by_remote, .ly = static_cast<float>(by_remote ? vx : 0)};
+    };
+    rig.DriveTo(DriveState::kPolicy);
+    EXPECT_EQ(AskedForward(&rig), 0);
+    ask(0.4);
+    EXPECT_GT(AskedForward(&rig), 0.1);
+    EXPECT_TRUE(by_remote || rig.last.follows_keys);
+    rig.keys.emergency_stop = true;
+    rig.Step();
+    ASSERT_TRUE(rig.last.latched);
+    EXPECT_FALSE(rig.last.follows_keys);
+    EnterPolicyAnew(&rig);
+    for (int k = 0; k < 20; ++k) EXPECT_EQ(AskedForward(&rig), 0) << k;
+    ask(0);
+    EXPECT_EQ(AskedForward(&rig), 0);
+    ask(0.3);
+    EXPECT_GT(AskedForward(&rig), 0.1);
+    // without a fault the same
+    rig.keys.damp = true;
+    rig.Step();
+    EnterPolicyAnew(&rig);
+    EXPECT_EQ(AskedForward(&rig), 0);
+  }
+}
+
+// A stick that cannot be read is no stick at rest.
+TEST(Commander, ACorruptRemoteDoesNotFreeItsStick) {
+  Rig rig;
+  rig.remote = {.valid = true, .ly = 0.5F};
+  rig.DriveTo(DriveState::kPolicy);
+  rig.spoil_state = [](LowState* s) {
+    const float bad = std::nanf("");
+    std::memcpy(s->remote + 4, &bad, sizeof bad);
+  };
+  for (int k = 0; k < 3; ++k) rig.Step();
+  rig.spoil_state = {};
+  EXPECT_EQ(AskedForward(&rig), 0);
+  EXPECT_EQ(AskedForward(&rig), 0);
+}
+
 TEST(Commander, LimitsTargetsAndCounts) {
   CommanderConfig config = PlainConfig();
   config.stand_pose[0] = 1.4;  // 0.1 rad from its limit
@@ -208,6 +316,61 @@ TEST(Commander, AFaultThatLastsCannotBeAcknowledged) {
   rig.Step();
   EXPECT_TRUE(rig.last.latched);
   EXPECT_EQ(rig.last.refused, DriveFault::kMachineMode);
+}
+
+// Faults that are watched when moving alone: damping hides none of those that a state tells.
+TEST(Commander, AFaultOfAMovingRobotThatLastsCannotBeAcknowledged) {
+  using Spoil = void (*)(LowState*);
+  const std::pair<DriveFault, Spoil> lasting[] = {
+      {DriveFault::kTilt, [](LowState* s) { s->imu.quat_wxyz[0] = s->imu.quat_wxyz[1] = 0.7071F; }},
+      {DriveFault::kGyro, [](LowState* s) { s->imu.gyro[2] = 7; }},
+      {DriveFault::kJointRange, [](LowState* s) { s->motor[4].q = -0.65F; }},
+      {DriveFault::kJointTorque, [](LowState* s) { s->motor[5].tau_est = 90; }},
+      {DriveFault::kCasingTemperature, [](LowState* s) { s->motor[9].temperature_C[0] = 86; }},
+      {DriveFault::kWindingTemperature, [](LowState* s) { s->motor[9].temperature_C[1] = 121; }},
+      {DriveFault::kMotorFault, [](LowState* s) { s->motor[28].fault_word = 4; }},
+  };
+  for (const auto& [fault, spoil] : lasting) {
+    Rig rig;
+    rig.DriveTo(DriveState::kPolicy);
+    rig.spoil_state = spoil;
+    rig.Run(0.1);
+    ASSERT_EQ(rig.commander.latched_fault().fault, fault);
+    rig.keys.acknowledge = true;
+    rig.Step();
+    EXPECT_TRUE(rig.last.latched) << KindOf(fault).name;
+    EXPECT_EQ(rig.last.refused, fault);
+    EXPECT_EQ(rig.last.acknowledged, DriveFault::kNone);
+    rig.spoil_state = {};
+    rig.keys.acknowledge = true;
+    rig.Step();
+    EXPECT_FALSE(rig.last.latched) << KindOf(fault).name;
+    EXPECT_EQ(rig.last.refused, DriveFault::kNone);
+    EXPECT_EQ(rig.last.acknowledged, fault);
+    rig.Step();
+    EXPECT_EQ(rig.last.acknowledged, DriveFault::kNone) << "told once";
+  }
+}
+
+// Two that stop in one tick: the first is the one latched, and the second holds it.
+TEST(Commander, AFaultBesideTheLatchedOneHoldsTheLatch) {
+  CommanderConfig config = PlainConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kTilt)].ticks = 2;
+  config.rules[static_cast<std::size_t>(DriveFault::kMotorFault)].ticks = 2;
+  Rig rig(config);
+  rig.DriveTo(DriveState::kPolicy);
+  bool tilted = true;
+  rig.spoil_state = [&](LowState* s) {
+    if (tilted) s->imu.quat_wxyz[0] = s->imu.quat_wxyz[1] = 0.7071F;
+    s->motor[28].fault_word = 4;
+  };
+  rig.Run(0.1);
+  ASSERT_EQ(rig.commander.latched_fault().fault, DriveFault::kTilt);
+  tilted = false;
+  rig.keys.acknowledge = true;
+  rig.Step();
+  EXPECT_TRUE(rig.last.latched);
+  EXPECT_EQ(rig.last.refused, DriveFault::kMotorFault);
 }
 
 // A fault that is watched when moving is no longer watched once the robot is damped.
@@ -241,13 +404,13 @@ TEST(Commander, RefusesToStandUpATiltedRobotAndSaysWhy) {
   EXPECT_FALSE(rig.last.latched) << "a robot that lies and is damped is no fault";
 }
 
-TEST(Commander, AllocatesNothing) {
+TEST(Commander, NeitherAllocatesNorLocks) {
   Rig rig;
   rig.DriveTo(DriveState::kPolicy);
   LowState frame = rig.robot.Frame();
   TickInput input;
   input.frame = &frame;
-  const AllocationCount count;
+  const HeapAndLockCount count;
   for (std::int64_t k = 1; k < 2000; ++k) {
     input.now_ns = rig.now_ns + k * 2'000'000;
     frame.tick += 2;
@@ -255,10 +418,48 @@ TEST(Commander, AllocatesNothing) {
     if (k == 1000) input.keys.emergency_stop = true;
     rig.commander.Tick(input);
   }
-  EXPECT_EQ(count.here(), 0);
-  // the guard itself; a new expression could be left out by the compiler
-  ::operator delete(::operator new(sizeof(int)));
-  EXPECT_EQ(count.here(), 1);
+  EXPECT_EQ(count.here(), HeapAndLockCount::Calls{});
+}
+
+// The guard itself. A new expression could be left out by the compiler; so could malloc, but for
+// the pointer that is looked at.
+TEST(HeapAndLockCount, SeesEveryWayToTheHeapAndToALock) {
+  const auto calls = [](const auto& action) {
+    const HeapAndLockCount count;
+    action();
+    return count.here();
+  };
+  using Calls = HeapAndLockCount::Calls;
+  volatile std::size_t size = 64;
+  EXPECT_GE(calls([&] { ::operator delete(::operator new(size)); }).heap, 1);
+  if (!HeapAndLockCount::kCountsAll) GTEST_SKIP() << "a sanitizer has the heap and the locks";
+  EXPECT_EQ(calls([&] { ::operator delete(::operator new(size)); }), (Calls{2, 0}));
+  constexpr std::align_val_t kAlignment{64};
+  EXPECT_EQ(calls([&] { ::operator delete(::operator new(size, kAlignment), kAlignment); }),
+            (Calls{2, 0}));
+  void* volatile memory = nullptr;
+  EXPECT_EQ(calls([&] { memory = std::malloc(size); }), (Calls{1, 0}));
+  EXPECT_EQ(calls([&] { memory = std::realloc(memory, 2 * size); }), (Calls{1, 0}));
+  EXPECT_EQ(calls([&] { std::free(memory); }), (Calls{1, 0}));
+  EXPECT_EQ(calls([&] { memory = std::calloc(size, 1); }), (Calls{1, 0}));
+  std::free(memory);
+  EXPECT_EQ(calls([&] { memory = std::aligned_alloc(64, size); }), (Calls{1, 0}));
+  std::free(memory);
+  // in libraries, too
+  std::string text(size, 'x');
+  EXPECT_EQ(calls([&] { text.append(1000, 'y'); }), (Calls{2, 0}));
+  std::mutex mutex;
+  EXPECT_EQ(calls([&] { const std::lock_guard<std::mutex> lock(mutex); }), (Calls{0, 1}));
+  std::shared_mutex shared;
+  EXPECT_EQ(calls([&] { const std::shared_lock<std::shared_mutex> lock(shared); }), (Calls{0, 1}));
+  // and of other threads
+  const HeapAndLockCount count;
+  std::thread([&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    text.append(10'000, 'z');
+  }).join();
+  EXPECT_GE(count.unmarked_threads().heap, 1);
+  EXPECT_GE(count.unmarked_threads().locks, 1);
 }
 
 // Frames with random bytes in them, with a right CRC and without: no crash, no unsafe command.

@@ -61,8 +61,10 @@ class CommandJudge {
     const double dt = 1e-9 * static_cast<double>(seen.now_ns - last_ns_);
     last_ns_ = seen.now_ns;
     Listen(seen);
+    if (asked_to_stop_ && !result.latched) return "a stop did not latch";
+    if (asked_to_stop_) on_ = true;  // and answered once there is somebody to be sent to
     if (!spoke_) return result.send ? "sent before the robot spoke" : "";
-    if (asked_to_damp_ || asked_to_stop_) on_ = true;
+    if (asked_to_damp_) on_ = true;
     if (result.send != on_) return on_ ? "fell silent" : "sent while off";
     if (!on_) return "";
 
@@ -140,7 +142,7 @@ class CommandJudge {
   // Nothing but damping from a fault that stops until the operator lets go, and in that tick.
   std::string WrongLatch(bool damps, const TickResult& result) {
     const bool was = latched_;
-    bool stops = asked_to_stop_;
+    bool stops = false;
     for (int i = 0; i < result.num_reports; ++i) {
       stops |= result.reports[U(i)].reaction == Reaction::kStop;
     }
@@ -615,6 +617,11 @@ TEST(CommandJudge, FindsWhatIsSentTooEarlyAndWhatLeavesALatch) {
   rig.rig().drop_states = false;
   EXPECT_EQ(rig.Step(), "");
   EXPECT_EQ(rig.Step(send), "sent while off");
+
+  JudgedRig stopped;
+  stopped.rig().drop_states = true;
+  stopped.rig().keys.emergency_stop = true;
+  EXPECT_EQ(stopped.Step([](TickResult* r) { r->latched = false; }), "a stop did not latch");
 
   JudgedRig driven;
   driven.DriveToPolicy();

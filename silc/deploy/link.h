@@ -2,9 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
 
 #include "silc/deploy/commander.h"
 #include "silc/deploy/messages.h"
@@ -31,18 +28,6 @@ class RobotPort {
 
   virtual bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) = 0;
   virtual bool SendState(const LowState& state) = 0;
-};
-
-/// Both ends in one process: the newest frame each way.
-class InProcessBus {
- public:
-  InProcessBus();
-  std::unique_ptr<RobotLink> MakeLink();
-  std::unique_ptr<RobotPort> MakePort();
-
- private:
-  struct Shared;
-  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace silc

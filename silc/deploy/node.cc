@@ -47,10 +47,16 @@ bool IsOver(std::int64_t begin_ns, std::int64_t now_ns, double seconds) {
 
 }  // namespace
 
-void OperatorPanel::SetVelocity(double vx, double vy, double yaw_rate) {
-  vx_.store(static_cast<float>(vx), std::memory_order_relaxed);
-  vy_.store(static_cast<float>(vy), std::memory_order_relaxed);
-  yaw_rate_.store(static_cast<float>(yaw_rate), std::memory_order_relaxed);
+void OperatorPanel::SetVelocity(const OperatorVelocity& velocity) {
+  vx_.store(velocity.vx, std::memory_order_relaxed);
+  vy_.store(velocity.vy, std::memory_order_relaxed);
+  yaw_rate_.store(velocity.yaw_rate, std::memory_order_relaxed);
+}
+
+OperatorVelocity OperatorPanel::velocity() const {
+  return {vx_.load(std::memory_order_relaxed),
+          vy_.load(std::memory_order_relaxed),
+          yaw_rate_.load(std::memory_order_relaxed)};
 }
 
 OperatorRequest OperatorPanel::Take() {
@@ -62,9 +68,10 @@ OperatorRequest OperatorPanel::Take() {
   request.run = (asked & kRun) != 0;
   request.acknowledge = (asked & kAcknowledge) != 0;
   request.console_lost = lost_.load(std::memory_order_relaxed);
-  request.vx = vx_.load(std::memory_order_relaxed);
-  request.vy = vy_.load(std::memory_order_relaxed);
-  request.yaw_rate = yaw_rate_.load(std::memory_order_relaxed);
+  const OperatorVelocity asked_velocity = velocity();
+  request.vx = asked_velocity.vx;
+  request.vy = asked_velocity.vy;
+  request.yaw_rate = asked_velocity.yaw_rate;
   return request;
 }
 
@@ -121,8 +128,11 @@ struct Node::Shared {
       watched;  // every answered request: the observer's history is the policy's
   Mailbox<StiffnessNote> notes;
   Ring<TickRecord, 2048> records;
-  Ring<FaultReport, 64> reports;
-  Ring<DriveFault, 16> refusals;
+  Ring<FaultReport, 256> reports;  // every fault at once, several times over
+  struct Answer {
+    DriveFault refused, acknowledged;
+  };
+  Ring<Answer, 16> to_operator;
   std::atomic<bool> robot_present{false};
   std::atomic<int> foreign_writers{0}, failed_sends{0};
   std::atomic<DriveState> state{DriveState::kOff};
@@ -224,9 +234,9 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
         if (work_.tell) work_.tell(*report);
         s.reports.Pop();
       }
-      while (const DriveFault* refused = s.refusals.Front()) {
-        if (work_.tell_refused) work_.tell_refused(*refused);
-        s.refusals.Pop();
+      while (const Shared::Answer* answer = s.to_operator.Front()) {
+        TellAnswer(answer->refused, answer->acknowledged);
+        s.to_operator.Pop();
       }
       if (work_.tell_state && s.state != told_state_) work_.tell_state(told_state_ = s.state);
       if (s.not_realtime.exchange(false) && work_.tell_not_realtime) {
@@ -253,6 +263,15 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// What the work could not log since the tick before.
+int Node::NewlyLost() {
+  if (work_.lost_records == nullptr) return 0;
+  const std::uint64_t lost = work_.lost_records->load(std::memory_order_relaxed);
+  const auto newly = static_cast<int>(lost - lost_before_);
+  lost_before_ = lost;
+  return newly;
+}
+
 void Node::CommandLoop(const std::atomic<bool>& stop) {
   Shared& s = *shared_;
   const double period = options_.commander.tick_period;
@@ -273,13 +292,14 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
     input.stiffness = s.notes.Take();
     input.link = {s.robot_present, s.foreign_writers, s.failed_sends};
     input.keys = panel_.Take();
-    input.log_dropped = dropped_now;
+    input.log_dropped = dropped_now + NewlyLost();
     // at the end: damping, for a while
     const bool over = stop || IsOver(begin, input.now_ns, options_.seconds);
     if (over && stopped == 0) stopped = input.now_ns;
     if (stopped != 0) input.keys.damp = true;
 
     const TickResult& result = commander_.Tick(input);
+    if (!result.follows_keys) panel_.DropVelocity();
     if (result.send && !options_.dry_run) {
       s.commands.Put(result.command);
       s.send.Ring();
@@ -294,10 +314,10 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
         s.reports.Push();
       }
     }
-    if (result.refused != DriveFault::kNone) {
-      if (DriveFault* refused = s.refusals.Draft()) {
-        *refused = result.refused;
-        s.refusals.Push();
+    if (result.refused != DriveFault::kNone || result.acknowledged != DriveFault::kNone) {
+      if (Shared::Answer* answer = s.to_operator.Draft()) {
+        *answer = {result.refused, result.acknowledged};
+        s.to_operator.Push();
       }
     }
     s.state = result.state;
@@ -331,11 +351,19 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
   }
 }
 
+// What became of a request.
+void Node::TellAnswer(DriveFault refused, DriveFault acknowledged) const {
+  if (refused != DriveFault::kNone && work_.tell_refused) work_.tell_refused(refused);
+  if (acknowledged != DriveFault::kNone && work_.tell_acknowledged) {
+    work_.tell_acknowledged(acknowledged);
+  }
+}
+
 void Node::Tell(const TickResult& result) {
   for (int i = 0; i < result.num_reports && work_.tell; ++i) {
     work_.tell(result.reports[static_cast<std::size_t>(i)]);
   }
-  if (result.refused != DriveFault::kNone && work_.tell_refused) work_.tell_refused(result.refused);
+  TellAnswer(result.refused, result.acknowledged);
   if (result.state != told_state_ && work_.tell_state) work_.tell_state(result.state);
   told_state_ = result.state;
 }
@@ -370,8 +398,10 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
     answering = answering && !answered;
     input.stiffness = noted ? &note : nullptr;
     input.keys = panel_.Take();
+    input.log_dropped = NewlyLost();
     if (stopped != 0) input.keys.damp = true;
     const TickResult& result = commander_.Tick(input);
+    if (!result.follows_keys) panel_.DropVelocity();
     noted = false;
     if (result.ask_policy && !answering) {
       answer.answered_ns = 0;

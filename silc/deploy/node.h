@@ -12,7 +12,14 @@
 
 namespace silc {
 
-/// Keys and the velocity they ask for, from any thread to the command thread. Nobody waits.
+/// A velocity that the operator asks for.
+struct OperatorVelocity {
+  double vx = 0, vy = 0;  // [m/s]
+  double yaw_rate = 0;    // [rad/s]
+};
+
+/// Keys and the velocity they ask for, from any thread to the command thread. Nobody waits. The
+/// velocity is kept here alone, so that what the command thread drops is dropped for the keys, too.
 class OperatorPanel {
  public:
   void Stop() { Ask(kStop); }
@@ -21,17 +28,20 @@ class OperatorPanel {
   void Run() { Ask(kRun); }
   void Acknowledge() { Ask(kAcknowledge); }
   void ConsoleLost() { lost_.store(true, std::memory_order_relaxed); }
-  void SetVelocity(double vx, double vy, double yaw_rate);  ///< [m/s], [rad/s]
+  void SetVelocity(const OperatorVelocity& velocity);
+  OperatorVelocity velocity() const;
 
   /// The command thread's: requests since the last call.
   OperatorRequest Take();
+  /// The command thread's, in every tick in which no velocity is followed.
+  void DropVelocity() { SetVelocity({}); }
 
  private:
   enum Bit : std::uint32_t { kStop = 1, kDamp = 2, kStand = 4, kRun = 8, kAcknowledge = 16 };
   void Ask(Bit bit) { asked_.fetch_or(bit, std::memory_order_relaxed); }
   std::atomic<std::uint32_t> asked_{0};
   std::atomic<bool> lost_{false};
-  std::atomic<float> vx_{0}, vy_{0}, yaw_rate_{0};
+  std::atomic<double> vx_{0}, vy_{0}, yaw_rate_{0};
 };
 
 /// One tick as the log keeps it.
@@ -78,10 +88,14 @@ struct NodeWork {
   std::function<void(const TickRecord&)> log;  ///< may be empty
   std::function<void(const FaultReport&)> tell;
   std::function<void(DriveFault)> tell_refused;
+  std::function<void(DriveFault)> tell_acknowledged;
   std::function<void(DriveState)> tell_state;
   /// At the start, where real-time priority or locked memory was asked for and refused; may be
   /// empty.
   std::function<void(const std::string& priority)> tell_not_realtime;
+  /// Counts what the work above could not log; may be null. The command thread reads it, and the
+  /// fault `log_dropped` is told when it has grown.
+  const std::atomic<std::uint64_t>* lost_records = nullptr;
 };
 
 struct NodeOptions {
@@ -116,13 +130,15 @@ class Node {
   const Commander& commander() const { return commander_; }           ///< after Run()
   /// Whether the command thread runs at real-time priority in locked memory, or why not.
   const std::string& priority() const { return priority_; }
-  std::uint64_t dropped_records() const { return dropped_; }
+  std::uint64_t dropped_records() const { return dropped_; }  ///< of ticks
 
  private:
   struct Shared;
   void RunThreads(const std::atomic<bool>& stop);
   void RunLockstep(const std::atomic<bool>& stop);
   void CommandLoop(const std::atomic<bool>& stop);
+  int NewlyLost();
+  void TellAnswer(DriveFault refused, DriveFault acknowledged) const;
   void Tell(const TickResult& result);
 
   RobotLink* link_;
@@ -132,7 +148,8 @@ class Node {
   OperatorPanel panel_;
   DeadlineStatistics deadlines_;
   std::string priority_ = "ordinary priority";
-  std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_ = 0;      // tick records
+  std::uint64_t lost_before_ = 0;  // what the work had lost at the tick before
   DriveState told_state_ = DriveState::kOff;
   std::unique_ptr<Shared> shared_;
 };

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "silc/deploy/test_bus.h"
 #include "silc/deploy/test_robot_frames.h"
 
 namespace silc::test {
@@ -43,16 +44,16 @@ CommanderConfig PatientConfig() {
   return config;
 }
 
-// Marks the node's link threads as ones that may allocate.
+// Marks the node's link threads as ones that may allocate and lock.
 class MarkedLink : public RobotLink {
  public:
   explicit MarkedLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
-    AllocationCount::MarkOrdinaryThread();
+    HeapAndLockCount::MarkOrdinaryThread();
     return link_->ReceiveState(state, wait);
   }
   bool SendCommand(const LowCommand& command) override {
-    AllocationCount::MarkOrdinaryThread();
+    HeapAndLockCount::MarkOrdinaryThread();
     return link_->SendCommand(command);
   }
   LinkHealth Health() override { return link_->Health(); }
@@ -61,23 +62,56 @@ class MarkedLink : public RobotLink {
   std::unique_ptr<RobotLink> link_;
 };
 
-TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
+// A plain robot on a thread of its own, which follows what it is sent, until Last() is asked for.
+class RobotBeside {
+ public:
+  explicit RobotBeside(const CommanderConfig& config)
+      : thread_([this, config] {
+          HeapAndLockCount::MarkOrdinaryThread();
+          PlainRobot robot(config);
+          while (!over_) {
+            port_->SendState(robot.Frame());
+            LowCommand command;
+            if (port_->ReceiveCommand(&command, 2ms)) last_ = command;
+            robot.Step(&last_, config);
+          }
+        }) {}
+  ~RobotBeside() { Last(); }
+  RobotBeside(const RobotBeside&) = delete;
+  RobotBeside& operator=(const RobotBeside&) = delete;
+
+  std::unique_ptr<RobotLink> MakeLink() { return bus_.MakeLink(); }
+  /// The last command it followed; it ends.
+  const LowCommand& Last() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+    return last_;
+  }
+
+ private:
+  InProcessBus bus_;
+  std::unique_ptr<RobotPort> port_ = bus_.MakePort();
+  std::atomic<bool> over_{false};
+  LowCommand last_{};
+  std::thread thread_;
+};
+
+// A policy that stands.
+void AnswerStanding(const CommanderConfig& config, PolicyAnswer* answer) {
+  answer->width = kRobotMotors;
+  answer->target = config.stand_pose;
+}
+
+// An observer that finds nothing wrong.
+StiffnessNote SoftNote(const ObserverTask& task) {
+  return {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+}
+
+TEST(Node, DrivesARobotAndItsCommandThreadNeitherAllocatesNorLocks) {
   const CommanderConfig config = PatientConfig();
-  InProcessBus bus;
-  MarkedLink link(bus.MakeLink());
-  const std::unique_ptr<RobotPort> port = bus.MakePort();
-  std::atomic<bool> stop{false}, over{false};
-  LowCommand last{};
-  std::thread robot_thread([&] {
-    AllocationCount::MarkOrdinaryThread();
-    PlainRobot robot(config);
-    while (!over) {
-      port->SendState(robot.Frame());
-      LowCommand command;
-      if (port->ReceiveCommand(&command, 2ms)) last = command;
-      robot.Step(&last, config);
-    }
-  });
+  RobotBeside robot(config);
+  MarkedLink link(robot.MakeLink());
+  std::atomic<bool> stop{false};
 
   NodeOptions options;
   options.commander = config;
@@ -87,27 +121,26 @@ TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
   std::atomic<int> faults{0};
   NodeWork work;
   work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
-    AllocationCount::MarkOrdinaryThread();
-    answer->width = kRobotMotors;
-    answer->target = config.stand_pose;
+    HeapAndLockCount::MarkOrdinaryThread();
+    AnswerStanding(config, answer);
     ++answers;
   };
   work.observe = [&](const ObserverTask& task, int, StiffnessNote* note) {
-    AllocationCount::MarkOrdinaryThread();
-    *note = {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+    HeapAndLockCount::MarkOrdinaryThread();
+    *note = SoftNote(task);
     ++observations;
     return true;
   };
   work.log = [&](const TickRecord&) {
-    AllocationCount::MarkOrdinaryThread();
+    HeapAndLockCount::MarkOrdinaryThread();
     ++records;
   };
   work.tell = [&](const FaultReport&) { ++faults; };
   work.tell_state = [&](DriveState now) { state = now; };
   Node node(&link, options, std::move(work));
-  AllocationCount::MarkOrdinaryThread();
+  HeapAndLockCount::MarkOrdinaryThread();
   std::thread runner([&] {
-    AllocationCount::MarkOrdinaryThread();
+    HeapAndLockCount::MarkOrdinaryThread();
     node.Run(stop);
   });
   const auto reach = [&](DriveState wanted, void (OperatorPanel::*ask)()) {
@@ -122,20 +155,18 @@ TEST(Node, DrivesARobotAndItsCommandThreadAllocatesNothing) {
   reach(DriveState::kPolicy, &OperatorPanel::Run);
   {
     std::this_thread::sleep_for(300ms);
-    const AllocationCount count;
+    const HeapAndLockCount count;
     std::this_thread::sleep_for(500ms);
-    EXPECT_EQ(count.unmarked_threads(), 0);
+    EXPECT_EQ(count.unmarked_threads(), HeapAndLockCount::Calls{});
   }
   stop = true;
   runner.join();
-  over = true;
-  robot_thread.join();
   EXPECT_GT(answers, 10);
   EXPECT_GT(observations, 10);
   EXPECT_EQ(records, static_cast<int>(node.deadlines().ticks));
   EXPECT_EQ(node.dropped_records(), 0U);
   EXPECT_EQ(faults, 0);
-  EXPECT_TRUE(IsDamping(last, config)) << "the last word";
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
 }
 
 // States come more slowly than ticks: a record without a new state shows the one before.
@@ -184,20 +215,9 @@ TEST(Node, LogsTheLastStateInTicksWithoutOne) {
 TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   CommanderConfig config = PatientConfig();
   config.policy_period = config.tick_period;  // more requests than a slow observer can take
-  InProcessBus bus;
-  const std::unique_ptr<RobotLink> link = bus.MakeLink();
-  const std::unique_ptr<RobotPort> port = bus.MakePort();
-  std::atomic<bool> stop{false}, over{false};
-  std::thread robot_thread([&] {
-    PlainRobot robot(config);
-    LowCommand last{};
-    while (!over) {
-      port->SendState(robot.Frame());
-      LowCommand command;
-      if (port->ReceiveCommand(&command, 2ms)) last = command;
-      robot.Step(&last, config);
-    }
-  });
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  std::atomic<bool> stop{false};
   NodeOptions options;
   options.commander = config;
   options.realtime = false;
@@ -212,8 +232,7 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   std::atomic<DriveState> state{DriveState::kOff};
   NodeWork work;
   work.policy = [&](const PolicyRequest& request, PolicyAnswer* answer) {
-    answer->width = kRobotMotors;
-    answer->target = config.stand_pose;
+    AnswerStanding(config, answer);
     answered.push_back(request.sequence);
     ++answers;
     if (answers % 7 == 0) std::this_thread::sleep_for(10ms);  // some requests are never answered
@@ -221,8 +240,8 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   work.observe = [&](const ObserverTask& task, int waiting, StiffnessNote* note) {
     shown.push_back({task.request.sequence, task.after_gap});
     waiting_most = std::max(waiting_most.load(), waiting);
-    while (blocked && !over) std::this_thread::sleep_for(1ms);
-    *note = {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+    while (blocked) std::this_thread::sleep_for(1ms);
+    *note = SoftNote(task);
     return true;
   };
   work.tell_state = [&](DriveState now) { state = now; };
@@ -246,8 +265,6 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   wait_for([&] { return answers > after + 50; });
   stop = true;
   runner.join();
-  over = true;
-  robot_thread.join();
 
   EXPECT_LT(answered.size(), answered.back()) << "some were never answered";
   EXPECT_GT(waiting_most, 100);
@@ -264,6 +281,53 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
     at = place + 1;
   }
   EXPECT_GE(gaps, 1);
+}
+
+// What the policy's or the observer's thread could not log is told like ticks that were not: as
+// often as it happens anew.
+TEST(Node, WarnsOfRecordsThatItsWorkLost) {
+  for (const bool lockstep : {false, true}) {
+    const CommanderConfig config = PatientConfig();
+    RobotBeside robot(config);
+    const std::unique_ptr<RobotLink> link = robot.MakeLink();
+    std::atomic<bool> stop{false};
+    NodeOptions options;
+    options.commander = config;
+    options.realtime = false;
+    options.lockstep = lockstep;
+    std::atomic<std::uint64_t> lost{0};
+    std::atomic<int> answers{0}, told{0}, others{0};
+    std::atomic<double> values{0};
+    NodeWork work;
+    work.lost_records = &lost;
+    work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+      AnswerStanding(config, answer);
+      ++answers;
+      if (answers == 5) lost += 3;
+      if (answers == 10) lost += 2;
+      stop = answers >= 15;
+    };
+    work.observe = [&](const ObserverTask& task, int, StiffnessNote* note) {
+      *note = SoftNote(task);
+      return true;
+    };
+    work.tell = [&](const FaultReport& report) {
+      ++(report.fault == DriveFault::kLogDropped ? told : others);
+      values = values + report.value;
+    };
+    std::unique_ptr<Node> node;
+    work.log = [&](const TickRecord& record) {
+      if (record.state == DriveState::kOff) node->panel().Damp();
+      if (record.state == DriveState::kDamping && !stop) node->panel().Stand();
+      if (record.state == DriveState::kStanding) node->panel().Run();
+    };
+    node = std::make_unique<Node>(link.get(), options, std::move(work));
+    node->Run(stop);
+    EXPECT_EQ(told, 2) << lockstep;
+    EXPECT_EQ(values, 5) << lockstep;
+    EXPECT_EQ(others, 0) << lockstep;
+    EXPECT_EQ(node->dropped_records(), 0U) << lockstep;
+  }
 }
 
 // Real-time threads of this process, as the kernel has them: how many at each priority.
@@ -298,20 +362,9 @@ struct RealtimeRun {
 // Half a second of the node beside a plain robot, with real-time priority asked for.
 RealtimeRun RunRealtime() {
   const CommanderConfig config = PatientConfig();
-  InProcessBus bus;
-  const std::unique_ptr<RobotLink> link = bus.MakeLink();
-  const std::unique_ptr<RobotPort> port = bus.MakePort();
-  std::atomic<bool> stop{false}, over{false};
-  LowCommand last{};
-  std::thread robot_thread([&] {
-    PlainRobot robot(config);
-    while (!over) {
-      port->SendState(robot.Frame());
-      LowCommand command;
-      if (port->ReceiveCommand(&command, 2ms)) last = command;
-      robot.Step(&last, config);
-    }
-  });
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  const std::atomic<bool> stop{false};
   NodeOptions options;
   options.commander = config;
   options.seconds = 0.5;
@@ -328,12 +381,10 @@ RealtimeRun RunRealtime() {
   Node node(link.get(), options, std::move(work));
   node.panel().Damp();
   node.Run(stop);
-  over = true;
-  robot_thread.join();
   munlockall();  // the other tests need none of it
   run.priority = node.priority();
   run.ticks = node.deadlines().ticks;
-  run.damped = IsDamping(last, config);
+  run.damped = IsDamping(robot.Last(), config);
   return run;
 }
 
@@ -400,13 +451,16 @@ TEST(DeadlineStatistics, CountsWhatWasLate) {
 TEST(OperatorPanel, GivesEveryRequestOnce) {
   OperatorPanel panel;
   panel.Stand();
-  panel.SetVelocity(0.25, 0, -0.5);
+  panel.SetVelocity({.vx = 0.25, .yaw_rate = -0.5});
   const OperatorRequest request = panel.Take();
   EXPECT_TRUE(request.stand);
   EXPECT_FALSE(request.run || request.damp || request.emergency_stop || request.console_lost);
   EXPECT_EQ(request.vx, 0.25);
   EXPECT_FALSE(panel.Take().stand);
   EXPECT_EQ(panel.Take().yaw_rate, -0.5) << "a velocity stays";
+  panel.DropVelocity();
+  EXPECT_EQ(panel.Take().yaw_rate, 0) << "until it is dropped";
+  EXPECT_EQ(panel.velocity().vx, 0) << "for those who press keys, too";
   panel.ConsoleLost();
   panel.Stop();
   EXPECT_TRUE(panel.Take().emergency_stop);

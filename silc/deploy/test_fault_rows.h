@@ -17,6 +17,9 @@ struct FaultRow {
   std::function<void(Rig*)> inject;  // from now on; rows may be put in on top of each other
   int extra_ticks;                   // beyond the rule's, until the value is over its limit
   bool once = false;                 // it happens in one tick, and does not last
+  /// The same with a value that its limit still allows, or is less than a hundredth below. Empty
+  /// where the limit is zero, or the value grows from tick to tick and passes it by itself.
+  std::function<void(Rig*)> inject_allowed = {};
 };
 
 void PrintTo(const FaultRow& row, std::ostream* out);

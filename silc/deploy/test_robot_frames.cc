@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy/test_robot_frames.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <ostream>
 
 namespace {
 
+// No destructors, no allocation: these are touched inside malloc.
 thread_local bool counts_here = false, ordinary_thread = false;
-thread_local long allocations_here = 0;
+thread_local long heap_here = 0, locks_here = 0;
 std::atomic<bool> counts_others{false};
-std::atomic<long> allocations_elsewhere{0};
+std::atomic<long> heap_elsewhere{0}, locks_elsewhere{0};
+
+void CountHeap() {
+  if (counts_here) ++heap_here;
+  if (counts_others && !ordinary_thread) ++heap_elsewhere;
+}
+
+[[maybe_unused]] void CountLock() {
+  if (counts_here) ++locks_here;
+  if (counts_others && !ordinary_thread) ++locks_elsewhere;
+}
+
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+
+namespace {
 
 void* CountedNew(std::size_t size) {
-  if (counts_here) ++allocations_here;
-  if (counts_others && !ordinary_thread) ++allocations_elsewhere;
+  CountHeap();
   void* memory = std::malloc(size > 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -34,17 +55,116 @@ void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
+#else
+
+// The program's own definitions come before glibc's, for glibc and libstdc++, too.
+extern "C" {
+
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void __libc_free(void* memory);
+
+void* malloc(std::size_t size) noexcept {
+  CountHeap();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) noexcept {
+  CountHeap();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, std::size_t size) noexcept {
+  CountHeap();
+  return __libc_realloc(memory, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  CountHeap();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  CountHeap();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
+  CountHeap();
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+void free(void* memory) noexcept {
+  if (memory != nullptr) CountHeap();
+  __libc_free(memory);
+}
+
+}  // extern "C"
+
+namespace {
+
+// glibc's function behind the program's own.
+template <typename Function>
+Function* Next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static auto* const next = Next<int(pthread_mutex_t*)>("pthread_mutex_lock");
+  CountLock();
+  return next(mutex);
+}
+int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) noexcept {
+  static auto* const next = Next<int(pthread_mutex_t*, const timespec*)>("pthread_mutex_timedlock");
+  CountLock();
+  return next(mutex, until);
+}
+int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  static auto* const next = Next<int(pthread_rwlock_t*)>("pthread_rwlock_rdlock");
+  CountLock();
+  return next(lock);
+}
+int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  static auto* const next = Next<int(pthread_rwlock_t*)>("pthread_rwlock_wrlock");
+  CountLock();
+  return next(lock);
+}
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  static auto* const next = Next<int(pthread_cond_t*, pthread_mutex_t*)>("pthread_cond_wait");
+  CountLock();
+  return next(condition, mutex);
+}
+int pthread_cond_timedwait(pthread_cond_t* condition,
+                           pthread_mutex_t* mutex,
+                           const timespec* until) {
+  static auto* const next =
+      Next<int(pthread_cond_t*, pthread_mutex_t*, const timespec*)>("pthread_cond_timedwait");
+  CountLock();
+  return next(condition, mutex, until);
+}
+
+}  // extern "C"
+
+#endif
+
 namespace silc::test {
 
-AllocationCount::AllocationCount() {
-  allocations_here = 0;
-  allocations_elsewhere = 0;
+HeapAndLockCount::HeapAndLockCount() {
+  heap_here = locks_here = 0;
+  heap_elsewhere = locks_elsewhere = 0;
   counts_here = counts_others = true;
 }
-AllocationCount::~AllocationCount() { counts_here = counts_others = false; }
-long AllocationCount::here() const { return allocations_here; }
-long AllocationCount::unmarked_threads() const { return allocations_elsewhere; }
-void AllocationCount::MarkOrdinaryThread() { ordinary_thread = true; }
+HeapAndLockCount::~HeapAndLockCount() { counts_here = counts_others = false; }
+HeapAndLockCount::Calls HeapAndLockCount::here() const { return {heap_here, locks_here}; }
+HeapAndLockCount::Calls HeapAndLockCount::unmarked_threads() const {
+  return {heap_elsewhere, locks_elsewhere};
+}
+void HeapAndLockCount::MarkOrdinaryThread() { ordinary_thread = true; }
+
+std::ostream& operator<<(std::ostream& out, const HeapAndLockCount::Calls& calls) {
+  return out << calls.heap << " of the heap, " << calls.locks << " of locks";
+}
 
 namespace {
 

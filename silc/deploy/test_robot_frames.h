@@ -5,6 +5,7 @@
 // tick, with faults put in between.
 
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 #include "silc/deploy/commander.h"
@@ -42,18 +43,36 @@ std::string Bytes(const Frame& frame) {
 /// Whether it damps every joint and does nothing else.
 bool IsDamping(const LowCommand& command, const CommanderConfig& config);
 
-/// Counts every new of this program while it lives: of the thread that made it, and of threads that
-/// never called MarkOrdinaryThread().
-class AllocationCount {
+/// Counts what a command thread may not do, in this program while it lives: calls of the heap and
+/// of locks, by the thread that made it and by threads that never called MarkOrdinaryThread().
+///
+///   heap   malloc, calloc, realloc, aligned_alloc, posix_memalign, memalign, free, and every
+///          operator new, which ends in one of them
+///   locks  pthread_mutex_lock, pthread_mutex_timedlock, pthread_rwlock_rdlock and _wrlock,
+///          pthread_cond_wait and _timedwait: what std::mutex and its kind end in
+///
+/// The sanitizers have those functions themselves: under them plain operator new alone is counted.
+class HeapAndLockCount {
  public:
-  AllocationCount();
-  ~AllocationCount();
-  AllocationCount(const AllocationCount&) = delete;
-  AllocationCount& operator=(const AllocationCount&) = delete;
-  long here() const;
-  long unmarked_threads() const;
+  struct Calls {
+    long heap = 0, locks = 0;
+    bool operator==(const Calls&) const = default;
+  };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+  static constexpr bool kCountsAll = false;
+#else
+  static constexpr bool kCountsAll = true;
+#endif
+
+  HeapAndLockCount();
+  ~HeapAndLockCount();
+  HeapAndLockCount(const HeapAndLockCount&) = delete;
+  HeapAndLockCount& operator=(const HeapAndLockCount&) = delete;
+  Calls here() const;
+  Calls unmarked_threads() const;
   static void MarkOrdinaryThread();
 };
+std::ostream& operator<<(std::ostream& out, const HeapAndLockCount::Calls& calls);
 
 /// Robot, link, policy, observer and operator in one thread; every fault can be put in.
 struct Rig {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy_tools/deploy_log.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -40,19 +44,38 @@ struct DeployLog::Columns {
   }
 };
 
+namespace {
+
+// false where it cannot be looked into
+bool IsEmptyFolder(const std::string& folder) {
+  std::error_code error;
+  const bool empty = std::filesystem::is_empty(folder, error);
+  return !error && empty;
+}
+
+}  // namespace
+
 DeployLog::DeployLog(std::string folder, double chunk_seconds)
     : folder_(std::move(folder)),
       chunk_seconds_(chunk_seconds),
       columns_(std::make_unique<Columns>()) {
   std::error_code error;
-  if (std::filesystem::exists(folder_, error) && !std::filesystem::is_empty(folder_, error)) {
-    throw ConfigError("--log " + folder_ + ": is there already; name a new folder");
-  }
+  const bool there = std::filesystem::exists(folder_, error);
+  const bool usable =
+      !there || (std::filesystem::is_directory(folder_, error) && IsEmptyFolder(folder_));
+  if (!usable) throw ConfigError("--log " + folder_ + ": is there already; name a new folder");
   std::filesystem::create_directories(folder_, error);
   if (error) throw RunError("--log " + folder_ + ": cannot be made: " + error.message());
+  made_ = !there;
+  if (access(folder_.c_str(), W_OK | X_OK) != 0) {
+    throw RunError("--log " + folder_ + ": cannot be written to: " + std::strerror(errno));
+  }
 }
 
-DeployLog::~DeployLog() = default;
+DeployLog::~DeployLog() {
+  std::error_code ignored;
+  if (made_ && chunks_ == 0) std::filesystem::remove(folder_, ignored);  // leaves one that is used
+}
 
 void DeployLog::Add(const TickRecord& record) {
   Columns& c = *columns_;
@@ -68,14 +91,21 @@ void DeployLog::Add(const TickRecord& record) {
   c.Append("tick_sent", record.sent ? 1 : 0);
   c.Append("tick_fresh", record.fresh ? 1 : 0);
   c.Append("tick_robot_tick", record.robot.tick);
-  JointArray q, qd, tau, winding, cq, ckp, ckd;
+  const double modes[] = {static_cast<double>(record.robot.mode_pr),
+                          static_cast<double>(record.robot.mode_machine)};
+  c.Append("tick_mode", modes, true);
+  c.Append("tick_remote", record.robot.remote, true);
+  JointArray q, qd, tau, casing, winding, mode, fault_word, cq, ckp, ckd;
   for (int j = 0; j < kRobotMotors; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const MotorReading& motor = record.robot.motor[j];
     q[i] = motor.q;
     qd[i] = motor.dq;
     tau[i] = motor.tau_est;
+    casing[i] = motor.temperature_C[0];
     winding[i] = motor.temperature_C[1];
+    mode[i] = motor.mode;
+    fault_word[i] = motor.fault_word;
     cq[i] = record.command.motor[j].q;
     ckp[i] = record.command.motor[j].kp;
     ckd[i] = record.command.motor[j].kd;
@@ -83,7 +113,10 @@ void DeployLog::Add(const TickRecord& record) {
   c.Append("tick_q", q, true);
   c.Append("tick_qd", qd, true);
   c.Append("tick_tau", tau, true);
+  c.Append("tick_casing_C", casing, true);
   c.Append("tick_winding_C", winding, true);
+  c.Append("tick_motor_mode", mode, true);
+  c.Append("tick_fault_word", fault_word, false);  // 32 bits: a float would round them
   c.Append("tick_quat_wxyz", record.robot.imu.quat_wxyz, true);
   c.Append("tick_gyro", record.robot.imu.gyro, true);
   c.Append("tick_accel", record.robot.imu.accel, true);

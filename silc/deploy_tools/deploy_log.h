@@ -16,10 +16,10 @@ namespace silc {
 /// `silc observe --states FOLDER` reads it. One thread's.
 class DeployLog {
  public:
-  /// Makes the folder. Throws ConfigError when it is there already and not empty, RunError when it
-  /// cannot be made.
+  /// Makes the folder. Throws ConfigError when it is there already and not an empty folder,
+  /// RunError when it cannot be made or written to.
   explicit DeployLog(std::string folder, double chunk_seconds = 0.8);
-  ~DeployLog();
+  ~DeployLog();  ///< takes an empty folder that it made away again
   DeployLog(const DeployLog&) = delete;
   DeployLog& operator=(const DeployLog&) = delete;
 
@@ -49,6 +49,7 @@ class DeployLog {
 
   std::string folder_;
   double chunk_seconds_;
+  bool made_ = false;  // the folder
   int chunks_ = 0;
   std::unique_ptr<Columns> columns_;
   std::deque<Row> rows_;  // control steps that are not in the columns yet, in order

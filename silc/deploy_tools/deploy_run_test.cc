@@ -11,13 +11,15 @@
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
+#include "silc/deploy/test_bus.h"
 #include "silc/deploy_tools/deploy_log.h"
 #include "silc/deploy_tools/preflight.h"
 #include "silc/deploy_tools/simulated_robot.h"
+#include "silc/deploy_tools/test_log.h"
 #include "silc/deploy_tools/workers.h"
-#include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
 
@@ -25,6 +27,8 @@ namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
+using test::FromLog;
+using test::InProcessBus;
 
 struct G1WithPolicy {
   RobotModel robot = RobotModel::Load("g1");
@@ -42,10 +46,12 @@ struct DeployedRun {
   std::vector<double> fastest, torque;         // [rad/s], [1] of the effort limit
 };
 
-DeployedRun RunOnBus(const G1WithPolicy& g1, const std::string& script, DeployOptions options) {
-  LoadOptions load;
-  load.physics_period = 0.001;
-  const RobotModel body = RobotModel::Load("g1", load);
+DeployedRun RunOnBus(
+    const G1WithPolicy& g1,
+    const std::string& script,
+    DeployOptions options,
+    const std::function<void(OperatorPanel*)>& on_start = [](OperatorPanel*) {}) {
+  const RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
   InProcessBus bus;
   const std::unique_ptr<RobotLink> link = bus.MakeLink();
   std::unique_ptr<RobotPort> port = bus.MakePort();
@@ -75,7 +81,7 @@ DeployedRun RunOnBus(const G1WithPolicy& g1, const std::string& script, DeployOp
       g1.servo,
       link.get(),
       options,
-      [](OperatorPanel*) {},
+      on_start,
       [&](const std::string& line) { run.lines.push_back(line); },
       robot_ended);
   run_ended = true;
@@ -87,23 +93,6 @@ std::string TestFolder(const char* name) {
   const fs::path folder = fs::path(::testing::TempDir()) / name;
   fs::remove_all(folder);
   return folder.string();
-}
-
-// An array of all chunks of a log, one after the other.
-std::vector<double> FromLog(const std::string& log, const std::string& name, int width = 0) {
-  std::vector<double> values;
-  for (int chunk = 0;; ++chunk) {
-    char file[32];
-    std::snprintf(file, sizeof file, "chunk_%06d.npz", chunk);
-    const fs::path path = fs::path(log) / file;
-    if (!fs::exists(path)) return values;
-    const NpzFile npz = ReadNpz(path.string());
-    if (!npz.Has(name)) continue;  // without the policy
-    const std::vector<std::int64_t> shape = width > 0 ? std::vector<std::int64_t>{kAnySize, width}
-                                                      : std::vector<std::int64_t>{kAnySize};
-    const std::vector<double> some = npz[name].AsDoubles(shape, NpyArray::Finite::kNotRequired);
-    values.insert(values.end(), some.begin(), some.end());
-  }
 }
 
 ObservationRun ObserveLog(const G1WithPolicy& g1, const std::string& log) {
@@ -150,7 +139,8 @@ TEST(DeployRun, StandsUpWalksIsPushedAndItsStiffnessIsThatOfTheLog) {
   int judged = 0;
   for (std::size_t i = 0; i < sigma.size(); ++i) {
     const BudgetReading& reading = again.moments[i].reading.quasi_static;
-    if (reading.status != StiffnessStatus::kOk || std::isnan(sigma[i])) continue;
+    ASSERT_EQ(reading.status == StiffnessStatus::kOk, !std::isnan(sigma[i])) << "moment " << i;
+    if (std::isnan(sigma[i])) continue;
     ++judged;
     EXPECT_NEAR(reading.sigma, sigma[i], 1e-6 * std::max(1.0, sigma[i])) << "moment " << i;
   }
@@ -173,6 +163,7 @@ TEST(DeployRun, LogsThePolicyWithoutAnObserver) {
   options.observe = false;
   const DeployedRun alone = RunOnBus(g1, script, options);
   EXPECT_EQ(alone.summary.moments, 0U);
+  EXPECT_EQ(alone.summary.warnings, 0U) << ::testing::PrintToString(alone.lines);
 
   const auto steps = FromLog(observed, "sequence").size();
   ASSERT_GT(steps, 100U);
@@ -225,6 +216,40 @@ TEST(DeployRun, LogsThePolicyWithoutAnObserver) {
     EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << i;
   }
   EXPECT_GT(single_support, 10) << "it walked";
+}
+
+// A robot that is to be stopped by its stiffness is not driven without anybody who observes it.
+TEST(DeployRun, NeedsAnObserverWhereStiffnessStops) {
+  for (const char* fault : {"stiffness", "action_loop", "observer_age"}) {
+    RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
+    for (SafetyRule& rule : spec.safety.rules) {
+      if (rule.fault == fault) rule.reaction = "stop";
+    }
+    const RobotModel robot = RobotModel::FromSpec(spec);
+    const Policy policy =
+        LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+    InProcessBus bus;
+    const std::unique_ptr<RobotLink> link = bus.MakeLink();
+    DeployOptions options;
+    options.observe = false;
+    std::string why;
+    try {
+      RunDeploy(
+          robot,
+          policy,
+          ServoFor(robot, policy, ""),
+          link.get(),
+          options,
+          [](OperatorPanel*) {},
+          [](const std::string&) {},
+          std::atomic<bool>{true});
+    } catch (const ConfigError& error) {
+      why = error.what();
+    }
+    EXPECT_NE(why.find("safety.faults." + std::string(fault) + " does more than warn"),
+              std::string::npos)
+        << why;
+  }
 }
 
 // States of a robot that stands and moves its joints a little.
@@ -312,9 +337,7 @@ TEST(DeployRun, ADryRunSendsNothing) {
   InProcessBus bus;
   const std::unique_ptr<RobotLink> link = bus.MakeLink();
   const std::unique_ptr<RobotPort> port = bus.MakePort();
-  LoadOptions load;
-  load.physics_period = 0.001;
-  const RobotModel body = RobotModel::Load("g1", load);
+  const RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
   SimulatedRobot simulated(body);
   std::atomic<bool> stop{false};
   int commands = 0;
@@ -345,6 +368,190 @@ TEST(DeployRun, ADryRunSendsNothing) {
       stop);
   robot.join();
   EXPECT_EQ(commands, 0);
+}
+
+// A link to nobody that counts how often it is asked.
+class DeafLink : public RobotLink {
+ public:
+  bool ReceiveState(LowState*, std::chrono::nanoseconds) override { return ++asked < 0; }
+  bool SendCommand(const LowCommand&) override { return ++asked < 0; }
+  LinkHealth Health() override { return {.robot_present = ++asked < 0}; }
+  int asked = 0;
+};
+
+// Why a run does not begin, and whether it asked the link or said anything before.
+struct Refusal {
+  bool asked_wrongly = false;  // ConfigError
+  std::string why;
+  int asked_link = 0;
+  std::vector<std::string> lines;
+};
+
+Refusal RefusedRun(const G1WithPolicy& g1, const Servo& servo, const std::string& log) {
+  DeployOptions options;
+  options.log = log;
+  options.preflight_seconds = 3;
+  options.wait_s = 0.1;
+  options.budget = ReadBudget("compliance");
+  DeafLink link;
+  Refusal refusal;
+  try {
+    RunDeploy(
+        g1.robot,
+        g1.policy,
+        servo,
+        &link,
+        options,
+        [](OperatorPanel*) {},
+        [&](const std::string& line) { refusal.lines.push_back(line); },
+        std::atomic<bool>{false});
+  } catch (const ConfigError& error) {
+    refusal.asked_wrongly = true;
+    refusal.why = error.what();
+  } catch (const RunError& error) {
+    refusal.why = error.what();
+  }
+  refusal.asked_link = link.asked;
+  return refusal;
+}
+
+// A folder that cannot take the log is said first: before the seconds of pre-flight, before the
+// link is listened to. A run that does not begin leaves no folder.
+TEST(DeployRun, LooksAtTheFolderOfItsLogFirst) {
+  const G1WithPolicy g1;
+  Servo limp = g1.servo;
+  limp.kp *= 0.05;  // pre-flight refuses it
+  const std::string folder = TestFolder("silc_deploy_log_used");
+  fs::create_directories(folder);
+  const std::string file = (fs::path(folder) / "notes.txt").string();
+  WriteFileAtomically(file, "");
+  for (const std::string& used : {folder, file}) {
+    const Refusal refusal = RefusedRun(g1, limp, used);
+    EXPECT_TRUE(refusal.asked_wrongly) << refusal.why;
+    EXPECT_EQ(refusal.why, "--log " + used + ": is there already; name a new folder");
+    EXPECT_EQ(refusal.asked_link, 0);
+    EXPECT_TRUE(refusal.lines.empty());
+  }
+  const Refusal below_file = RefusedRun(g1, limp, file + "/log");
+  EXPECT_FALSE(below_file.asked_wrongly);
+  EXPECT_NE(below_file.why.find("/log: cannot be made: "), std::string::npos) << below_file.why;
+
+  const std::string fresh = TestFolder("silc_deploy_log_not_begun");
+  EXPECT_NE(RefusedRun(g1, limp, fresh).why.find("the robot fell"), std::string::npos);
+  EXPECT_FALSE(fs::exists(fresh));
+  EXPECT_NE(RefusedRun(g1, g1.servo, fresh).why.find("no robot answered"), std::string::npos);
+  EXPECT_FALSE(fs::exists(fresh));
+}
+
+// Ctrl-C does not wait for a robot.
+TEST(DeployRun, EndsWhileItWaitsForARobot) {
+  const G1WithPolicy g1;
+  DeployOptions options;
+  options.preflight_seconds = 0;
+  options.wait_s = 60;
+  options.budget = ReadBudget("compliance");
+  DeafLink link;
+  std::string why;
+  try {
+    RunDeploy(
+        g1.robot,
+        g1.policy,
+        g1.servo,
+        &link,
+        options,
+        [](OperatorPanel*) {},
+        [](const std::string&) {},
+        std::atomic<bool>{true});
+  } catch (const RunError& error) {
+    why = error.what();
+  }
+  EXPECT_EQ(why, "ended before a robot answered");
+  EXPECT_EQ(link.asked, 0);
+}
+
+// A disk that fails ends the log, not the control: told once, and the summary has it.
+TEST(DeployRun, GoesOnWithoutItsLog) {
+  const G1WithPolicy g1;
+  DeployOptions options;
+  options.log = TestFolder("silc_deploy_log_lost");
+  options.preflight_seconds = 0;
+  options.observe = false;
+  options.seconds = 4;
+  const DeployedRun run =
+      RunOnBus(g1, "0.1 press B; 0.3 press start; 2.6 press A", options, [&](OperatorPanel*) {
+        fs::remove_all(options.log);
+      });
+  EXPECT_EQ(run.summary.stops, 0U) << ::testing::PrintToString(run.lines);
+  EXPECT_NE(run.summary.log_error.find("chunk_000000.npz"), std::string::npos)
+      << run.summary.log_error;
+  EXPECT_EQ(
+      std::count(run.lines.begin(), run.lines.end(), "the log has ended: " + run.summary.log_error),
+      1);
+  EXPECT_NE(std::find(run.lines.begin(), run.lines.end(), "now: policy"), run.lines.end());
+}
+
+// Control steps that find no place on their way to the logger are told while the robot runs, and
+// counted. The logger is kept waiting by the line that says where the robot is; a policy that is
+// asked in every tick then fills its queue, which is shorter in time than the one of ticks.
+TEST(DeployRun, WarnsOfControlStepsThatAreNotLogged) {
+  RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
+  for (SafetyRule& rule : spec.safety.rules) {
+    // this computer may be busy, and a policy that is asked ten times as often is another one
+    if (rule.limit != 0) rule.limit = 1e9;
+  }
+  spec.safety.stand_up_time = 0.1;
+  const RobotModel model = RobotModel::FromSpec(spec);
+  const Policy slow = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", model);
+  ObservationLayout layout = slow.layout();
+  layout.control_dt = spec.safety.command_period;
+  const Policy policy(std::make_shared<const Graph>(slow.graph()), layout, slow.robot());
+
+  InProcessBus bus;
+  const std::unique_ptr<RobotLink> link = bus.MakeLink();
+  const std::unique_ptr<RobotPort> port = bus.MakePort();
+  const RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
+  std::atomic<bool> ended{false}, stop{false};
+  std::thread robot([&] {
+    SimulatedRobot simulated(body);
+    RunSimulation(&simulated, port.get(), SimulatedRobotOptions{}, ended);
+  });
+  DeployOptions options;
+  options.log = TestFolder("silc_deploy_log_dropped");
+  options.preflight_seconds = 0;
+  options.observe = false;
+  options.realtime = false;
+  options.seconds = 20;
+  OperatorPanel* panel = nullptr;
+  std::vector<std::string> lines;
+  const DeploySummary summary = RunDeploy(
+      model,
+      policy,
+      ServoFor(model, policy, ""),
+      link.get(),
+      options,
+      [&](OperatorPanel* given) {
+        panel = given;
+        panel->Damp();
+      },
+      [&](const std::string& line) {  // by the logger's thread
+        lines.push_back(line);
+        if (line == "now: damping" && !stop) panel->Stand();
+        if (line == "now: standing") panel->Run();
+        if (line == "now: policy") std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        stop = stop || line.find("log_dropped") != std::string::npos;
+      },
+      stop);
+  ended = true;
+  robot.join();
+  const auto told = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("warning at ") && line.find("log_dropped: ") != std::string::npos;
+  });
+  EXPECT_NE(told, lines.end()) << ::testing::PrintToString(lines);
+  EXPECT_GE(summary.dropped_records, 1U);
+  EXPECT_GE(summary.warnings, 1U);
+  const std::vector<double> sequence = FromLog(options.log, "sequence");
+  ASSERT_GT(sequence.size(), 256U);
+  EXPECT_GE(sequence.back() - static_cast<double>(sequence.size()), 1) << "some are not there";
 }
 
 TEST(Preflight, RefusesWithAReason) {
@@ -417,6 +624,20 @@ TEST(Preflight, RefusesAnotherRobotAndAnotherWriter) {
   EXPECT_NE(reasons[3].find("left_hip_yaw_joint"), std::string::npos);
 }
 
+// Machine mode 0 is no G1's. A simulation that fills in none is accepted when that is asked for,
+// which accepts no other variant.
+TEST(Preflight, AcceptsMachineModeZeroOnlyWhenAskedTo) {
+  const RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
+  LowState state{};
+  const std::vector<std::string> reasons = CheckRobot(spec, state, {});
+  ASSERT_EQ(reasons.size(), 1U);
+  EXPECT_NE(reasons[0].find("machine mode is 0"), std::string::npos) << reasons[0];
+  EXPECT_NE(reasons[0].find("--no-machine-mode"), std::string::npos) << reasons[0];
+  EXPECT_TRUE(CheckRobot(spec, state, {}, false).empty());
+  state.mode_machine = 4;
+  EXPECT_EQ(CheckRobot(spec, state, {}, false).size(), 1U);
+}
+
 // A power cut: nothing is finished, and all but the last second can be read.
 TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
   const std::string folder = TestFolder("silc_deploy_log_cut");
@@ -430,21 +651,52 @@ TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
       log.Add(record);
     }
   }  // without Finish()
-  int read = 0, files = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     EXPECT_EQ(entry.path().extension(), ".npz") << "nothing half written: " << entry.path();
-    ++files;
   }
-  for (int chunk = 0; chunk < files; ++chunk) {
-    char name[32];
-    std::snprintf(name, sizeof name, "chunk_%06d.npz", chunk);
-    const NpzFile file = ReadNpz((fs::path(folder) / name).string());
-    for (const double tick : file["tick_robot_tick"].AsDoubles({kAnySize})) {
-      EXPECT_EQ(tick, read++);
-    }
-  }
+  int read = 0;
+  for (const double tick : FromLog(folder, "tick_robot_tick")) EXPECT_EQ(tick, read++);
   EXPECT_LE(kTicks - read, 501) << "more than a second is lost";
   EXPECT_LT(read, kTicks) << "the rest was to be lost";
+}
+
+// What faults are judged by can be read back: temperatures, fault words to the last bit, the
+// remote's bytes, modes.
+TEST(DeployLog, KeepsWhatFaultsAreJudgedBy) {
+  const std::string folder = TestFolder("silc_deploy_log_faults");
+  TickRecord record;
+  record.robot.mode_pr = 1;
+  record.robot.mode_machine = 255;
+  for (int j = 0; j < kRobotMotors; ++j) {
+    MotorReading& motor = record.robot.motor[j];
+    motor.mode = static_cast<std::uint8_t>(j % 2);
+    motor.temperature_C[0] = static_cast<std::int16_t>(30 + j);
+    motor.temperature_C[1] = static_cast<std::int16_t>(-j);
+    motor.fault_word = 0xfedcba00U + static_cast<std::uint32_t>(j);
+  }
+  for (int k = 0; k < 40; ++k) record.robot.remote[k] = static_cast<std::uint8_t>(255 - k);
+  DeployLog log(folder);
+  log.Add(record);
+  record.robot.motor[7].fault_word = 0;
+  log.Add(record);
+  log.Finish();
+
+  const auto at = [&](const char* name, int width, int row, int column) {
+    const std::vector<double> values = FromLog(folder, name, width);
+    EXPECT_EQ(values.size(), 2U * static_cast<std::size_t>(width)) << name;
+    const auto i = static_cast<std::size_t>(row * width + column);
+    return i < values.size() ? values[i] : std::nan("");
+  };
+  EXPECT_EQ(at("tick_mode", 2, 0, 0), 1);
+  EXPECT_EQ(at("tick_mode", 2, 0, 1), 255);
+  for (const int j : {0, 7, 28}) {
+    EXPECT_EQ(at("tick_motor_mode", 29, 0, j), j % 2);
+    EXPECT_EQ(at("tick_casing_C", 29, 0, j), 30 + j);
+    EXPECT_EQ(at("tick_winding_C", 29, 0, j), -j);
+    EXPECT_EQ(at("tick_fault_word", 29, 0, j), 0xfedcba00U + static_cast<unsigned>(j));
+  }
+  EXPECT_EQ(at("tick_fault_word", 29, 1, 7), 0);
+  for (const int k : {0, 13, 39}) EXPECT_EQ(at("tick_remote", 40, 1, k), 255 - k);
 }
 
 // Rows are control steps in their order. What was observed stands beside the step that it is of;

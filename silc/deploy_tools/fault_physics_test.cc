@@ -15,6 +15,7 @@
 #include "silc/base/test_paths.h"
 #include "silc/deploy/link.h"
 #include "silc/deploy/node.h"
+#include "silc/deploy/test_bus.h"
 #include "silc/deploy_tools/safety_config.h"
 #include "silc/deploy_tools/simulated_robot.h"
 #include "silc/deploy_tools/workers.h"
@@ -191,17 +192,12 @@ NodeWork SpoiledWork(Trouble trouble, PolicyWorker* worker, PhysicalRun* run) {
 
 struct WalkingG1 {
   RobotModel robot = RobotModel::Load("g1");
-  RobotModel body = RobotModel::Load("g1", Millisecond());
+  RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
   TrainingNotes notes;
   Policy policy =
       LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot, &notes);
   Servo servo = ServoFor(robot, policy, "");
 
-  static LoadOptions Millisecond() {
-    LoadOptions load;
-    load.physics_period = 0.001;
-    return load;
-  }
   CommanderConfig Config() const {
     CommanderConfig config = MakeCommanderConfig(robot, policy, servo);
     config.stand_up_time = 0.4;
@@ -214,7 +210,7 @@ struct WalkingG1 {
 };
 
 PhysicalRun RunRow(const WalkingG1& g1, const PhysicalRow& row) {
-  InProcessBus bus;
+  test::InProcessBus bus;
   TroubledLink link(bus.MakeLink(), row.trouble);
   std::unique_ptr<RobotPort> port = bus.MakePort();
   std::atomic<bool> robot_ended{false}, run_ended{false};

@@ -74,17 +74,21 @@ std::string FindStandingFall(const RobotModel& robot,
 
 std::vector<std::string> CheckRobot(const RobotSpec& spec,
                                     const LowState& state,
-                                    const LinkHealth& link) {
+                                    const LinkHealth& link,
+                                    bool check_machine_mode) {
   std::vector<std::string> reasons;
   const auto& modes = spec.safety.machine_modes;
-  if (std::find(modes.begin(), modes.end(), state.mode_machine) == modes.end()) {
+  const bool none = state.mode_machine == 0;
+  if (std::find(modes.begin(), modes.end(), state.mode_machine) == modes.end() &&
+      (check_machine_mode || !none)) {
     std::string known;
     for (const int mode : modes) known += (known.empty() ? "" : ", ") + std::to_string(mode);
-    reasons.push_back(
-        fmt::format("the robot's machine mode is {}; {} describes {}: another variant",
-                    state.mode_machine,
-                    spec.file,
-                    known));
+    reasons.push_back(fmt::format(
+        "the robot's machine mode is {}; {} describes {}: another variant{}",
+        state.mode_machine,
+        spec.file,
+        known,
+        none ? ", or a simulation that has none, which --no-machine-mode accepts" : ""));
   }
   if (state.mode_pr != 0) {
     reasons.emplace_back("the robot takes ankles and waist as A and B, not as pitch and roll");

@@ -32,9 +32,11 @@ std::string FindStandingFall(const RobotModel& robot,
                              double seconds);
 
 /// Reasons not to drive the robot that sent `state`: machine mode, mode_pr, numbers that are none,
-/// somebody else who writes commands.
+/// somebody else who writes commands. A machine mode of 0, which a simulation reports that fills in
+/// none, is a reason unless `check_machine_mode` is false; any other is in any case.
 std::vector<std::string> CheckRobot(const RobotSpec& spec,
                                     const LowState& state,
-                                    const LinkHealth& link);
+                                    const LinkHealth& link,
+                                    bool check_machine_mode = true);
 
 }  // namespace silc

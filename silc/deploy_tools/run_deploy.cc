@@ -30,18 +30,35 @@ void Refuse(const std::string& what, const std::vector<std::string>& reasons) {
   throw RunError(text);
 }
 
+// Throws ConfigError where the robot is to be stopped or softened by what an observer says.
+void NeedNoObserver(const RobotSpec& spec, const FaultRules& rules) {
+  for (const DriveFault fault :
+       {DriveFault::kStiffness, DriveFault::kActionLoop, DriveFault::kObserverAge}) {
+    if (rules[static_cast<std::size_t>(fault)].reaction == Reaction::kWarn) continue;
+    throw ConfigError(fmt::format(
+        "--no-observe: {}: safety.faults.{} does more than warn, which needs what is observed",
+        spec.file,
+        KindOf(fault).name));
+  }
+}
+
 // The first good state of the robot.
-void AwaitRobot(const RobotSpec& spec, RobotLink* link, const DeployOptions& options) {
+void AwaitRobot(const RobotSpec& spec,
+                RobotLink* link,
+                const DeployOptions& options,
+                const std::atomic<bool>& stop) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.wait_s);
   LowState state;
   int corrupt = 0;
   while (std::chrono::steady_clock::now() < end) {
+    if (stop) throw RunError("ended before a robot answered");
     if (!link->ReceiveState(&state, 100ms)) continue;
     if (options.check_crc && state.crc != FrameCrc(state)) {
       ++corrupt;
       continue;
     }
-    Refuse("the robot is not driven:", CheckRobot(spec, state, link->Health()));
+    Refuse("the robot is not driven:",
+           CheckRobot(spec, state, link->Health(), options.check_machine_mode));
     return;
   }
   throw RunError(fmt::format(
@@ -74,7 +91,8 @@ class LogQueue {
     Try([&] { log_->Finish(); });
     return error_;
   }
-  std::uint64_t dropped() const { return dropped_; }
+  /// Steps and moments that found no place, so far.
+  const std::atomic<std::uint64_t>& dropped() const { return dropped_; }
 
  private:
   template <typename T>
@@ -147,10 +165,14 @@ DeploySummary RunDeploy(const RobotModel& robot,
                         const std::function<void(OperatorPanel*)>& on_start,
                         const SayLine& say,
                         const std::atomic<bool>& stop) {
+  // a folder that cannot be used is said before anything is computed or sent
+  LogQueue log(options.log, say);
   NodeOptions node_options;
   node_options.commander = MakeCommanderConfig(robot, policy, servo);
   node_options.commander.check_crc = options.check_crc;
   node_options.commander.check_tick = options.check_tick;
+  node_options.commander.observed = options.observe;
+  if (!options.observe) NeedNoObserver(robot.spec(), node_options.commander.rules);
   node_options.dry_run = options.dry_run;
   node_options.lockstep = options.lockstep;
   node_options.realtime = options.realtime;
@@ -163,10 +185,9 @@ DeploySummary RunDeploy(const RobotModel& robot,
         FindStandingFall(robot, policy, servo, options.height, kForeseenStanding);
     if (!fall.empty()) say("warning: standing still in simulation, " + fall);
   }
-  AwaitRobot(robot.spec(), link, options);
+  AwaitRobot(robot.spec(), link, options, stop);
 
   DeploySummary summary;
-  LogQueue log(options.log, say);
   PolicyWorker worker(robot, policy, options.height);
   StiffnessWorker observer(robot, policy, servo, options.budget, options.height);
   std::int64_t begin_ns = 0;
@@ -206,10 +227,15 @@ DeploySummary RunDeploy(const RobotModel& robot,
   work.tell_refused = [&](DriveFault fault) {
     say(fmt::format("refused, because of {}", KindOf(fault).name));
   };
+  work.tell_acknowledged = [&](DriveFault fault) {
+    say(fmt::format("acknowledged: {}", KindOf(fault).name));
+  };
   work.tell_state = [&](DriveState state) { say(fmt::format("now: {}", Name(state))); };
   work.tell_not_realtime = [&](const std::string& priority) {
     say("warning: " + priority + ": commands may be late on a busy computer");
   };
+
+  work.lost_records = &log.dropped();
 
   Node node(link, node_options, std::move(work));
   on_start(&node.panel());

@@ -20,9 +20,10 @@ struct DeployOptions {
   bool dry_run = false;   // nothing is sent
   bool lockstep = false;  // a tick for every state of a simulation
   bool check_crc = true, check_tick = true;
-  bool observe = true;           // stiffness on-line
-  double preflight_seconds = 3;  // [s] of MuJoCo; 0: none
-  double wait_s = 10;            // [s] for the robot's first state
+  bool check_machine_mode = true;  // false: 0 is accepted, of simulations that have none
+  bool observe = true;             // stiffness on-line
+  double preflight_seconds = 3;    // [s] of MuJoCo; 0: none
+  double wait_s = 10;              // [s] for the robot's first state
   bool realtime = true;
   double seconds = 0;  // [s] ends after this long; 0: when stopped
 };
@@ -42,9 +43,10 @@ struct DeploySummary {
 /// Called from threads of the node.
 using SayLine = std::function<void(const std::string&)>;
 
-/// Pre-flight, then the node with a policy on it, until `stop`. `on_start` gets the panel for keys.
-/// Throws ConfigError when the robot.yaml does not fit, RunError with every reason when pre-flight
-/// refuses or no robot answers.
+/// Looks at the log's folder, then pre-flight, then the node with a policy on it, until `stop`.
+/// `on_start` gets the panel for keys. Throws ConfigError when the log's folder is in use, or the
+/// robot.yaml does not fit or reacts to what `observe` leaves out, RunError with every reason when
+/// pre-flight refuses or no robot answers.
 DeploySummary RunDeploy(const RobotModel& robot,
                         const Policy& policy,
                         const Servo& servo,

@@ -2,6 +2,7 @@
 #include "silc/deploy_tools/safety_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -61,7 +62,32 @@ FaultRules ReadRules(const RobotSpec& spec) {
   return rules;
 }
 
+// Motors of the frames, 0 to 28.
+constexpr std::array<const char*, kRobotMotors> kMotorNames = {
+    "left_hip_pitch_joint",      "left_hip_roll_joint",        "left_hip_yaw_joint",
+    "left_knee_joint",           "left_ankle_pitch_joint",     "left_ankle_roll_joint",
+    "right_hip_pitch_joint",     "right_hip_roll_joint",       "right_hip_yaw_joint",
+    "right_knee_joint",          "right_ankle_pitch_joint",    "right_ankle_roll_joint",
+    "waist_yaw_joint",           "waist_roll_joint",           "waist_pitch_joint",
+    "left_shoulder_pitch_joint", "left_shoulder_roll_joint",   "left_shoulder_yaw_joint",
+    "left_elbow_joint",          "left_wrist_roll_joint",      "left_wrist_pitch_joint",
+    "left_wrist_yaw_joint",      "right_shoulder_pitch_joint", "right_shoulder_roll_joint",
+    "right_shoulder_yaw_joint",  "right_elbow_joint",          "right_wrist_roll_joint",
+    "right_wrist_pitch_joint",   "right_wrist_yaw_joint"};
+
 }  // namespace
+
+void NeedMotorOrder(const RobotSpec& spec) {
+  const std::string rule = "; a Unitree G1 with 29 joints alone speaks this protocol";
+  if (spec.joints.size() != kMotorNames.size()) {
+    throw ConfigError(spec.file + ": has " + std::to_string(spec.joints.size()) + " joints" + rule);
+  }
+  for (std::size_t i = 0; i < kMotorNames.size(); ++i) {
+    if (spec.joints[i] == kMotorNames[i]) continue;
+    throw ConfigError(spec.file + ": joint " + std::to_string(i) + " is '" + spec.joints[i] +
+                      "', but motor " + std::to_string(i) + " is the " + kMotorNames[i] + rule);
+  }
+}
 
 CommanderConfig MakeCommanderConfig(const RobotModel& robot,
                                     const Policy& policy,
@@ -72,10 +98,7 @@ CommanderConfig MakeCommanderConfig(const RobotModel& robot,
                       ": has no 'safety', without which no robot is driven; robots/g1/robot.yaml "
                       "is an example");
   }
-  if (robot.num_joints() != kRobotMotors) {
-    throw ConfigError(spec.file + ": has " + std::to_string(robot.num_joints()) +
-                      " joints; the link speaks to a G1 with " + std::to_string(kRobotMotors));
-  }
+  NeedMotorOrder(spec);
   if (spec.velocity_limit.size() != kRobotMotors) {
     throw ConfigError(spec.file + ": velocity_limit: is needed to limit targets");
   }

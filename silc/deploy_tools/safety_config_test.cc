@@ -91,6 +91,28 @@ TEST(SafetyConfig, RefusesAPolicyThatDoesNotFit) {
   EXPECT_NE(message(layout).find("no multiple"), std::string::npos) << message(layout);
 }
 
+// Frames have motors by number: a robot with other joints, or the same in another order, would move
+// others than are meant.
+TEST(SafetyConfig, RefusesAnotherRobotThanAG1) {
+  const auto message = [](const RobotSpec& spec) -> std::string {
+    try {
+      NeedMotorOrder(spec);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
+  EXPECT_EQ(message(spec), "");
+  std::swap(spec.joints[4], spec.joints[10]);
+  EXPECT_NE(message(spec).find("joint 4 is 'right_ankle_pitch_joint', but motor 4 is the "
+                               "left_ankle_pitch_joint; a Unitree G1"),
+            std::string::npos)
+      << message(spec);
+  spec.joints.pop_back();
+  EXPECT_NE(message(spec).find("has 28 joints; a Unitree G1"), std::string::npos) << message(spec);
+}
+
 TEST(SafetyConfig, RefusesATableThatIsNotWhole) {
   const std::string text = RobotText();
   const auto message = [](const std::string& changed) -> std::string {

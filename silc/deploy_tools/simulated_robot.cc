@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy_tools/simulated_robot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -11,6 +14,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/robot/kinematics.h"
 #include "silc/robot/pose.h"
@@ -56,50 +60,74 @@ const std::vector<std::string>& InjectedFaults() {
   return names;
 }
 
+namespace {
+
+// The whole word, in the range; false: it is no such number.
+bool ReadNumber(const std::string& word, double low, double high, double* number) {
+  const char* end = word.data() + word.size();
+  const auto [rest, code] = std::from_chars(word.data(), end, *number);
+  return code == std::errc() && rest == end && *number >= low && *number <= high;
+}
+
+// One event with its time. Throws ConfigError.
+ScriptEvent ParseLine(const std::string& line) {
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError("--script: '" + line + "': " + why);
+  };
+  static const std::vector<std::string> known = {
+      "press", "stick", "release", "push", "fault", "mend", "end"};
+  std::istringstream words(line);
+  ScriptEvent event;
+  std::string word;
+  words >> word;
+  if (!ReadNumber(word, 0, kMaxScriptTime, &event.time) || !(words >> event.what)) {
+    fail(
+        fmt::format("must begin with a time from 0 to {:g} s and what happens, as in '3.5 press A'",
+                    kMaxScriptTime));
+  }
+  if (std::find(known.begin(), known.end(), event.what) == known.end()) {
+    fail("'" + event.what + "' is not known" + DidYouMean(event.what, known));
+  }
+  const bool named = event.what == "press" || event.what == "stick" || event.what == "fault";
+  if (named && !(words >> event.name)) fail("names nothing");
+  const std::size_t wanted = event.what == "stick" ? 1 : event.what == "push" ? 4 : 0;
+  while (words >> word) {
+    const bool duration = event.what == "push" && event.numbers.size() == 3;
+    const double most = event.what == "stick" ? 1 : duration ? kMaxPushDuration : kMaxPushForce;
+    double number = 0;
+    if (event.numbers.size() < wanted && !ReadNumber(word, duration ? 0 : -most, most, &number)) {
+      fail(fmt::format("'{}' is no number within {}{:g}", word, duration ? "0 and " : "±", most));
+    }
+    event.numbers.push_back(number);
+  }
+  if (event.numbers.size() != wanted) fail(fmt::format("takes {} numbers", wanted));
+  if (event.what == "press" &&
+      std::none_of(std::begin(kButtons), std::end(kButtons), [&](const NamedButton& button) {
+        return event.name == button.name;
+      })) {
+    fail("buttons are B, start, A, X, select, L2+B");
+  }
+  if (event.what == "stick" && event.name != "lx" && event.name != "ly" && event.name != "rx" &&
+      event.name != "ry") {
+    fail("sticks are lx, ly, rx, ry");
+  }
+  const auto& faults = InjectedFaults();
+  if (event.what == "fault" &&
+      std::find(faults.begin(), faults.end(), event.name) == faults.end()) {
+    fail("'" + event.name + "' is not known" + DidYouMean(event.name, faults));
+  }
+  return event;
+}
+
+}  // namespace
+
 std::vector<ScriptEvent> ParseScript(const std::string& text) {
   std::string lines = text;
   std::replace(lines.begin(), lines.end(), ';', '\n');
   std::istringstream in(lines);
   std::vector<ScriptEvent> events;
-  const std::vector<std::string> known = {
-      "press", "stick", "release", "push", "fault", "mend", "end"};
   for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    ScriptEvent event;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const auto fail = [&](const std::string& why) {
-      throw ConfigError("--script: '" + line + "': " + why);
-    };
-    if (!(words >> event.time >> event.what) || !(event.time >= 0)) {
-      fail("must begin with a time [s] and what happens, as in '3.5 press A'");
-    }
-    if (std::find(known.begin(), known.end(), event.what) == known.end()) {
-      fail("'" + event.what + "' is not known" + DidYouMean(event.what, known));
-    }
-    const bool named = event.what == "press" || event.what == "stick" || event.what == "fault";
-    if (named && !(words >> event.name)) fail("names nothing");
-    for (double number; words >> number;) event.numbers.push_back(number);
-    if (!words.eof()) fail("has a word where a number should be");
-    const std::size_t wanted = event.what == "stick" ? 1 : event.what == "push" ? 4 : 0;
-    if (event.numbers.size() != wanted) fail("takes " + std::to_string(wanted) + " numbers");
-    if (event.what == "press" &&
-        std::none_of(std::begin(kButtons), std::end(kButtons), [&](const NamedButton& button) {
-          return event.name == button.name;
-        })) {
-      fail("buttons are B, start, A, X, select, L2+B");
-    }
-    if (event.what == "stick") {
-      if (event.name != "lx" && event.name != "ly" && event.name != "rx" && event.name != "ry") {
-        fail("sticks are lx, ly, rx, ry");
-      }
-      if (!(std::abs(event.numbers[0]) <= 1)) fail("a stick is within ±1");
-    }
-    const auto& faults = InjectedFaults();
-    if (event.what == "fault" &&
-        std::find(faults.begin(), faults.end(), event.name) == faults.end()) {
-      fail("'" + event.name + "' is not known" + DidYouMean(event.name, faults));
-    }
-    events.push_back(std::move(event));
+    if (line.find_first_not_of(" \t\r") != std::string::npos) events.push_back(ParseLine(line));
   }
   std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
     return a.time < b.time;
@@ -111,6 +139,12 @@ ScriptEvent ParseEvent(const std::string& text) {
   const std::vector<ScriptEvent> events = ParseScript("0 " + text);
   if (events.size() != 1) throw ConfigError("'" + text + "': one event at a time");
   return events[0];
+}
+
+LoadOptions SimulatedRobot::NeededLoad() {
+  LoadOptions load;
+  load.physics_period = 0.001;
+  return load;
 }
 
 SimulatedRobot::SimulatedRobot(const RobotModel& robot)
@@ -210,7 +244,35 @@ void SimulatedRobot::ApplyGantry() {
     force[3 + k] += gantry_ * (-kTwist * twist[k] - kTwistDamper * omega[k]);
 }
 
+// MuJoCo resets a state that it finds absurd, its time included, and counts a warning. `time`: of
+// the step.
+void SimulatedRobot::LookForDivergence(double time) {
+  const mjModel* model = robot_.model();
+  const auto joint_of_qpos = [&](int address) {
+    int joint = 0;
+    while (joint + 1 < model->njnt && model->jnt_qposadr[joint + 1] <= address) ++joint;
+    return joint;
+  };
+  const std::pair<mjtWarning, const char*> absurd[] = {
+      {mjWARN_BADQPOS, "position"}, {mjWARN_BADQVEL, "speed"}, {mjWARN_BADQACC, "acceleration"}};
+  for (const auto& [warning, quantity] : absurd) {
+    const mjWarningStat& seen = data_->warning[warning];
+    if (seen.number == 0) continue;
+    const int joint =
+        warning == mjWARN_BADQPOS ? joint_of_qpos(seen.lastinfo) : model->dof_jntid[seen.lastinfo];
+    const bool base = model->jnt_type[joint] == mjJNT_FREE;
+    const char* name = base ? "the base" : mj_id2name(model, mjOBJ_JOINT, joint);
+    divergence_ = fmt::format("at {:.3f} s: the {} of {} is no number or beyond {:g}",
+                              time,
+                              quantity,
+                              name != nullptr ? name : "a joint without a name",
+                              mjMAXVAL);
+    return;
+  }
+}
+
 void SimulatedRobot::Step() {
+  if (!divergence_.empty()) return;
   for (int j = 0; j < kRobotMotors; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const MotorCommand& motor = command_.motor[j];
@@ -225,12 +287,15 @@ void SimulatedRobot::Step() {
   }
   ApplyGantry();
   ApplyGrip();
+  const double before = time();
   mj_step(robot_.model(), data_.get());
+  LookForDivergence(before);
   if (time() > pressed_until_) remote_.buttons = 0;
 }
 
 bool SimulatedRobot::Frame(LowState* frame) {
   std::memset(frame, 0, sizeof *frame);
+  if (!divergence_.empty()) return false;
   frame->mode_machine = kMachineMode;
   frame->tick = static_cast<std::uint32_t>(std::lround(1000 * time()));
   const mjtNum* base = data_->qpos + robot_.base_qpos_address();
@@ -312,7 +377,7 @@ void RunSimulation(SimulatedRobot* robot,
   int milliseconds = 0;
   auto due = std::chrono::steady_clock::now();
   bool driven = false;
-  while (!stop && !robot->ended() &&
+  while (!stop && !robot->ended() && robot->divergence().empty() &&
          (options.seconds <= 0 || robot->time() < options.seconds - 1e-9)) {
     // a state every 2 ms, as the robot sends them
     if (milliseconds % 2 == 0) {

@@ -44,14 +44,16 @@ const std::vector<std::string>& InjectedFaults();
 /// until that is released. Deterministic.
 class SimulatedRobot {
  public:
-  explicit SimulatedRobot(const RobotModel& robot);  ///< @pre physics_period 0.001 s, 29 joints
+  /// How its model is loaded: steps of a millisecond.
+  static LoadOptions NeededLoad();
+  explicit SimulatedRobot(const RobotModel& robot);  ///< @pre loaded so, 29 joints
 
   /// False, and not followed: wrong CRC, machine mode or mode_pr.
   bool Follow(const LowCommand& command);
   void Happen(const ScriptEvent& event);
-  /// One millisecond.
+  /// One millisecond. Nothing, once the simulation has diverged.
   void Step();
-  /// The state as it is sent; false: nothing is sent (a fault).
+  /// The state as it is sent; false: nothing is sent (a fault, or a simulation that diverged).
   bool Frame(LowState* frame);
 
   double time() const { return data_->time; }  ///< [s]
@@ -62,6 +64,8 @@ class SimulatedRobot {
   double strongest_torque() const;  ///< [1] of the effort limit, as applied
   int refused_commands() const { return refused_; }
   bool ended() const { return ended_; }
+  /// "at 1.204 s: the acceleration of left_knee_joint is …" when MuJoCo gave up; "": it has not.
+  const std::string& divergence() const { return divergence_; }
   bool held() const { return gantry_ > 0; }
   /// Whether the last command followed damps: no spring at any motor.
   bool damped() const;
@@ -71,6 +75,7 @@ class SimulatedRobot {
  private:
   void ApplyGantry();
   void ApplyGrip();
+  void LookForDivergence(double time);
   double JointPosition(int joint) const;     // [rad]
   double MeasuredPosition(int joint) const;  // [rad] by the motor's encoder
 
@@ -84,7 +89,7 @@ class SimulatedRobot {
   RemoteReading remote_{.valid = true};
   double pressed_until_ = 0, pushed_until_ = 0;     // [s]
   Eigen::Vector3d push_ = Eigen::Vector3d::Zero();  // [N]
-  std::string fault_;
+  std::string fault_, divergence_;
   std::uint32_t frozen_tick_ = 0;
   double arm_grip_ = 0, gripped_ = 0;  // [rad] where the arm was taken, how far it was led
   LowState last_{};
@@ -100,7 +105,7 @@ struct SimulatedRobotOptions {
   std::function<bool(ScriptEvent*)> typed;  ///< gives events that happen now, until it is false
 };
 
-/// Runs a simulated robot on a port until its time or script is over, or `stop`.
+/// Runs a simulated robot on a port until its time or script is over, it diverges, or `stop`.
 void RunSimulation(SimulatedRobot* robot,
                    RobotPort* port,
                    const SimulatedRobotOptions& options,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 
 #include "silc/base/error.h"
@@ -32,20 +33,38 @@ TEST(Script, SaysWhatItDoesNotUnderstand) {
   };
   EXPECT_NE(message("1 pres A").find("did you mean press?"), std::string::npos);
   EXPECT_NE(message("1 press Q").find("buttons are"), std::string::npos);
-  EXPECT_NE(message("1 stick ly 1.5").find("within ±1"), std::string::npos);
+  EXPECT_NE(message("1 stick ly 1.5").find("no number within ±1"), std::string::npos);
   EXPECT_NE(message("1 push 1 2 3").find("takes 4 numbers"), std::string::npos);
-  EXPECT_NE(message("1 push 1 2 3 x").find("where a number should be"), std::string::npos);
+  EXPECT_NE(message("1 push 1 2 3 x").find("'x' is no number within 0 and 1000"),
+            std::string::npos);
   EXPECT_NE(message("1 fault windin").find("did you mean winding?"), std::string::npos);
-  EXPECT_NE(message("press A").find("must begin with a time"), std::string::npos);
+  for (const char* time : {"", "-1 ", "nan ", "inf ", "1e999 ", "1e7 ", "0x1 ", "1s ", "1e "}) {
+    EXPECT_NE(message(std::string(time) + "press A").find("must begin with a time from 0 to 1e+06"),
+              std::string::npos)
+        << time;
+  }
+  for (const char* force : {"nan", "-inf", "1e999", "1e6", "-1e300"}) {
+    EXPECT_NE(
+        message(std::string("1 push 0 ") + force + " 0 1").find("is no number within ±100000"),
+        std::string::npos)
+        << force;
+  }
+  for (const char* duration : {"nan", "-1", "1e5"}) {
+    EXPECT_NE(message(std::string("1 push 0 0 0 ") + duration).find("is no number within 0 and"),
+              std::string::npos)
+        << duration;
+  }
+  for (const char* stick : {"nan", "1e999", "-2"}) {
+    EXPECT_NE(message(std::string("1 stick ly ") + stick).find("is no number within ±1"),
+              std::string::npos)
+        << stick;
+  }
+  EXPECT_NE(message("1 stick ly 0.5 0.5").find("takes 1 numbers"), std::string::npos);
+  EXPECT_NE(message("1 release now").find("takes 0 numbers"), std::string::npos);
 }
 
 struct HungRobot {
-  HungRobot() : model(RobotModel::Load("g1", Millisecond())), robot(model) {}
-  static LoadOptions Millisecond() {
-    LoadOptions load;
-    load.physics_period = 0.001;
-    return load;
-  }
+  HungRobot() : model(RobotModel::Load("g1", SimulatedRobot::NeededLoad())), robot(model) {}
   RobotModel model;
   SimulatedRobot robot;
 };
@@ -94,6 +113,32 @@ TEST(SimulatedRobot, MotorsAreSprings) {
   EXPECT_EQ(frame.tick, 1500U);
   EXPECT_NEAR(frame.motor[18].q, 1, 0.05);
   EXPECT_NEAR(frame.motor[18].tau_est, 60 * (1 - frame.motor[18].q) - 3 * frame.motor[18].dq, 0.1);
+}
+
+// MuJoCo begins anew where a state is absurd, with its time at zero: the simulation is over, says
+// when and where, and a controller hears nothing more of it.
+TEST(SimulatedRobot, EndsWhereItDiverges) {
+  HungRobot hung;
+  struct : RobotPort {
+    bool ReceiveCommand(LowCommand*, std::chrono::nanoseconds) override { return false; }
+    bool SendState(const LowState& state) override {
+      last_tick = state.tick;
+      return true;
+    }
+    std::uint32_t last_tick = 0;
+  } port;
+  SimulatedRobotOptions options;
+  options.script = {{.time = 0.05, .what = "push", .name = "", .numbers = {1e300, 0, 0, 1}}};
+  options.seconds = 3;
+  int steps = 0;
+  options.each_step = [&](const SimulatedRobot&) { ++steps; };
+  RunSimulation(&hung.robot, &port, options, std::atomic<bool>{false});
+  EXPECT_EQ(hung.robot.divergence(),
+            "at 0.050 s: the acceleration of the base is no number or beyond 1e+10");
+  EXPECT_EQ(steps, 51);
+  EXPECT_EQ(port.last_tick, 50U) << "no state of the robot that MuJoCo made instead";
+  LowState frame;
+  EXPECT_FALSE(hung.robot.Frame(&frame));
 }
 
 TEST(SimulatedRobot, ShowsEveryFaultInItsFrames) {

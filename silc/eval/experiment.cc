@@ -6,14 +6,13 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
-#include "silc/base/file.h"
 #include "silc/base/nan.h"
 #include "silc/base/nearest.h"
-#include "silc/base/sha256.h"
 #include "silc/config/budget_json.h"
 #include "silc/eval/bootstrap.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
+#include "silc/observe/load_policy.h"
 
 namespace silc {
 namespace {
@@ -239,10 +238,10 @@ Experiment DeclareFrequency() {
           .unit = "trials",
           .metrics = m,
           .headline = {m.survival,
-                       m.hand_z.error,
+                       m.hand_in_world_z.error,
                        m.com_x.error,
-                       m.hand_z.at_1hz.stiffness,
-                       m.hand_z.at_3hz.damping},
+                       m.hand_in_world_z.at_1hz.stiffness,
+                       m.hand_in_world_z.at_3hz.damping},
           .run = RunFrequency};
 }
 
@@ -298,9 +297,9 @@ Experiment DeclareKnob() {
           .headline = {m.survival,
                        m.com.most.x,
                        m.com.span.x,
-                       m.hand.most.z,
-                       m.hand.span.z,
-                       m.hand.within_walking,
+                       m.hand_on_base.most.z,
+                       m.hand_on_base.span.z,
+                       m.hand_on_base.within_walking,
                        m.standing.settling,
                        m.walking.settling},
           .run = RunKnob,
@@ -427,8 +426,6 @@ void CheckSeeds(const std::vector<std::uint64_t>& seeds) {
   }
 }
 
-std::string ContentHash(const std::string& path) { return Sha256(ReadFile(path)); }
-
 ExperimentResult RunExperiment(const Experiment& experiment,
                                const std::string& policy_path,
                                const Policy& policy,
@@ -441,7 +438,7 @@ ExperimentResult RunExperiment(const Experiment& experiment,
   ExperimentResult result = experiment.run(policy, filled, progress);
   result.experiment = experiment.name;
   result.policy = policy_path;
-  result.policy_hash = ContentHash(policy_path);
+  result.policy_hash = PolicyHash(policy_path);
   result.layout = policy.layout().name;
   result.robot = filled.robot;
   const RobotModel robot = RobotModel::Load(filled.robot);

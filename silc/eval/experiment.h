@@ -52,7 +52,7 @@ struct Span {
 struct ExperimentResult {
   std::string experiment;                       // name in the registry
   std::string policy;                           // path, as it was given
-  std::string policy_hash;                      // SHA-256 of the file's bytes, hexadecimal
+  std::string policy_hash;                      // PolicyHash() of the file
   std::string layout;                           // of the policy: "g1_loco"
   std::string robot;                            // "g1"
   std::string gains;                            // of the servo: a set of the robot's, or "own"
@@ -136,9 +136,6 @@ const Experiment& FindExperiment(const std::string& name);
 /// Throws ConfigError unless there is a seed and none is there twice: the same seed again gives the
 /// same episodes, which would count as more than they are.
 void CheckSeeds(const std::vector<std::uint64_t>& seeds);
-
-/// SHA-256 of a file's bytes, hexadecimal. Throws ConfigError when it cannot be read.
-std::string ContentHash(const std::string& path);
 
 /// Runs an experiment and fills in who was tried: path, hash, layout, mode, seeds.
 ExperimentResult RunExperiment(const Experiment& experiment,

@@ -9,7 +9,7 @@ namespace silc::metric {
 BudgetMetrics::Quantiles BudgetMetrics::DeclareQuantiles(const std::string& suffix,
                                                          const std::string& where) {
   const auto p99 = [&](const std::string& name, const std::string& label) {
-    return Declare(name + suffix, label + where, "", Better::kLower);
+    return DeclareOfBudget(name + suffix, label + where, "", Better::kLower);
   };
   return {p99("worst_one_step_p99", "worst eigenvalue p99, K₁"),
           p99("worst_static_p99", "worst eigenvalue p99, K_s"),
@@ -37,8 +37,8 @@ EpisodeMetrics::Motion EpisodeMetrics::DeclareMotion(const std::string& suffix,
 EpisodeMetrics::Support EpisodeMetrics::DeclareSupport(const std::string& suffix,
                                                        const std::string& where) {
   return {
-      Declare("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", Better::kLower),
-      Declare(
+      DeclareOfBudget("disc_p99" + suffix, "σ p99, (S7c) on K_s" + where, "", Better::kLower),
+      DeclareOfBudget(
           "worst_static_p99" + suffix, "worst eigenvalue p99, K_s" + where, "", Better::kLower)};
 }
 
@@ -52,9 +52,9 @@ KnobMetrics::Point KnobMetrics::DeclarePoint(const std::string& name, const std:
               label + ": measured/K_s with gravity, median",
               "",
               Better::kNeither),
-      Declare(
+      DeclareOfBudget(
           name + "_within_standing", label + ": σ ≤ 1 standing, worst value", "%", Better::kHigher),
-      Declare(
+      DeclareOfBudget(
           name + "_within_walking", label + ": σ ≤ 1 walking, worst value", "%", Better::kHigher)};
 }
 

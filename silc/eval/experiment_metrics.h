@@ -49,9 +49,9 @@ struct HandLoadMetrics : MetricTable {
   AxisMetrics on_base_static_gravity = DeclareAxes(
       "on_base_static_gravity", "on the base, K_s with gravity", "N/m", Better::kNeither);
   // where the budget has hands
-  AxisMetrics spec = DeclareAxes("spec", "on the base, specified", "N/m", Better::kNeither);
-  AxisMetrics on_base_over_spec =
-      DeclareAxes("on_base_over_spec", "on the base, measured/specified", "", Better::kNeither);
+  AxisMetrics spec = DeclareAxesOfBudget("spec", "on the base, specified", "N/m", Better::kNeither);
+  AxisMetrics on_base_over_spec = DeclareAxesOfBudget(
+      "on_base_over_spec", "on the base, measured/specified", "", Better::kNeither);
   MetricHandle action_loop_radius =
       Declare("action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
   MetricHandle sway = Declare("sway", "sway of the unpushed hand", "m", Better::kLower);
@@ -61,23 +61,24 @@ const HandLoadMetrics& HandLoad();
 /// `budget`: moments are control steps of stepping in place.
 struct BudgetMetrics : MetricTable {
   BudgetMetrics() : MetricTable("budget") {}
-  MetricHandle form_violations_one_step =
-      Declare("form_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
-  MetricHandle form_moments_one_step = Declare(
+  MetricHandle form_violations_one_step = DeclareOfBudget(
+      "form_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
+  MetricHandle form_moments_one_step = DeclareOfBudget(
       "form_moments_one_step", "moments with one of 64 directions over, K₁", "%", Better::kLower);
-  MetricHandle worst_moments_one_step =
-      Declare("worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
-  MetricHandle worst_moments_static =
-      Declare("worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
+  MetricHandle worst_moments_one_step = DeclareOfBudget(
+      "worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
+  MetricHandle worst_moments_static = DeclareOfBudget(
+      "worst_moments_static", "moments with a direction over, K_s", "%", Better::kLower);
   // where the budget's condition is not the disc
-  MetricHandle condition_violations = Declare("condition_violations",
-                                              "moments with σ > 1, the budget's condition on K_s",
-                                              "%",
-                                              Better::kLower);
+  MetricHandle condition_violations =
+      DeclareOfBudget("condition_violations",
+                      "moments with σ > 1, the budget's condition on K_s",
+                      "%",
+                      Better::kLower);
   MetricHandle condition_p99 =
-      Declare("condition_p99", "σ p99, the budget's condition on K_s", "", Better::kLower);
+      DeclareOfBudget("condition_p99", "σ p99, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_violations =
-      Declare("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
+      DeclareOfBudget("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
   MetricHandle sound_share =
       Declare("sound_share", "moments with a static stiffness", "%", Better::kHigher);
 
@@ -118,22 +119,24 @@ struct EpisodeMetrics : MetricTable {
   MetricHandle saturation = Declare("saturation", "torque at its limit", "%", Better::kLower);
 
   // where the budget's condition is not the disc
-  MetricHandle condition_within =
-      Declare("condition_within", "σ ≤ 1.05, the budget's condition on K_s", "%", Better::kHigher);
-  MetricHandle condition_median =
-      Declare("condition_median", "σ median, the budget's condition on K_s", "", Better::kLower);
-  MetricHandle disc_within = Declare("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
+  MetricHandle condition_within = DeclareOfBudget(
+      "condition_within", "σ ≤ 1.05, the budget's condition on K_s", "%", Better::kHigher);
+  MetricHandle condition_median = DeclareOfBudget(
+      "condition_median", "σ median, the budget's condition on K_s", "", Better::kLower);
+  MetricHandle disc_within =
+      DeclareOfBudget("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
   MetricHandle paper_within =
-      Declare("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);
-  MetricHandle disc_median = Declare("disc_median", "σ median, (S7c) on K_s", "", Better::kLower);
-  MetricHandle disc_p95 = Declare("disc_p95", "σ p95, (S7c) on K_s", "", Better::kLower);
+      DeclareOfBudget("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);
+  MetricHandle disc_median =
+      DeclareOfBudget("disc_median", "σ median, (S7c) on K_s", "", Better::kLower);
+  MetricHandle disc_p95 = DeclareOfBudget("disc_p95", "σ p95, (S7c) on K_s", "", Better::kLower);
   /// 99th percentiles over the moments of some contact modes.
   struct Support {
     MetricHandle disc_p99, worst_static_p99;
   };
   Support all_support = DeclareSupport("", "");
   MetricHandle worst_one_step_p99 =
-      Declare("worst_one_step_p99", "worst eigenvalue p99, K₁", "", Better::kLower);
+      DeclareOfBudget("worst_one_step_p99", "worst eigenvalue p99, K₁", "", Better::kLower);
   Support double_support = DeclareSupport("_double", ", double support");
   Support single_support = DeclareSupport("_single", ", single support");
 
@@ -185,20 +188,20 @@ struct FrequencyMetrics : MetricTable {
   };
   /// What it feels at one point, along one axis.
   struct Point {
-    std::string name, label;  // "hand_z", "left hand, z"
+    std::string name, label;  // "hand_in_world_z", "left hand in the world, z"
     MetricHandle error, residual;
     AtFrequency at_0_5hz, at_1hz, at_3hz, at_10hz;
     std::array<AtFrequency, 4> all() const { return {at_0_5hz, at_1hz, at_3hz, at_10hz}; }
   };
-  Point hand_x = DeclarePoint("hand_x", "left hand, x");
-  Point hand_y = DeclarePoint("hand_y", "left hand, y");
-  Point hand_z = DeclarePoint("hand_z", "left hand, z");
+  Point hand_in_world_x = DeclarePoint("hand_in_world_x", "left hand in the world, x");
+  Point hand_in_world_y = DeclarePoint("hand_in_world_y", "left hand in the world, y");
+  Point hand_in_world_z = DeclarePoint("hand_in_world_z", "left hand in the world, z");
   Point com_x = DeclarePoint("com_x", "centre of mass, x");
   Point com_y = DeclarePoint("com_y", "centre of mass, y");
   MetricHandle band_sigma =
-      Declare("band_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
+      DeclareOfBudget("band_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
   MetricHandle band_driving =
-      Declare("band_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
+      DeclareOfBudget("band_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
 
  private:
   Point DeclarePoint(const std::string& name, const std::string& label);
@@ -216,9 +219,9 @@ struct ComLoadMetrics : MetricTable {
   AxisMetrics measured_over_model =
       DeclareAxes("measured_over_model", "measured/K_s with gravity", "", Better::kNeither);
   // where the budget has a centre of mass
-  AxisMetrics spec = DeclareAxes("spec", "specified", "N/m", Better::kNeither);
+  AxisMetrics spec = DeclareAxesOfBudget("spec", "specified", "N/m", Better::kNeither);
   AxisMetrics measured_over_spec =
-      DeclareAxes("measured_over_spec", "measured/specified", "", Better::kNeither);
+      DeclareAxesOfBudget("measured_over_spec", "measured/specified", "", Better::kNeither);
   MetricHandle sway = Declare("sway", "sway of the unpushed robot", "m", Better::kLower);
   MetricHandle action_loop_radius =
       Declare("action_loop_radius", "radius of the action loop, joints held", "", Better::kLower);
@@ -234,7 +237,7 @@ struct KnobMetrics : MetricTable {
     MetricHandle monotone, over_model, within_standing, within_walking;
   };
   Point com = DeclarePoint("com", "CoM");
-  Point hand = DeclarePoint("hand", "hand");
+  Point hand_on_base = DeclarePoint("hand_on_base", "hand on the base");
   /// Steps of the command in one situation.
   struct Steps {
     MetricHandle settling, settling_p95, falls;

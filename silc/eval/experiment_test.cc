@@ -359,18 +359,18 @@ TEST(Frequency, TheShakerFeelsWhatTheModelSays) {
   const metric::FrequencyMetrics& declared = metric::Frequency();
   ExperimentOptions options = Options(1);
   options.frequencies = {10, 1, 3};
-  options.points = {"com_x", "hand_z"};
+  options.points = {"com_x", "hand_in_world_z"};
   const ExperimentResult r = RunFrequency(Stand(), options, {});
   ASSERT_EQ(r.falls, 0);
   // MuJoCo's servo is sampled every 5 ms and its soles give a little: per cent, not tenths
-  for (const auto* point : {&declared.hand_z, &declared.com_x}) {
+  for (const auto* point : {&declared.hand_in_world_z, &declared.com_x}) {
     EXPECT_LT(r.Value(point->error), 10) << point->name;
     EXPECT_LT(r.Value(point->residual), 10) << point->name;
     EXPECT_TRUE(std::isfinite(r.Value(point->at_3hz.damping))) << point->name;
   }
   // what was not asked for is not there
-  EXPECT_EQ(r.Find(declared.hand_x.error), nullptr);
-  EXPECT_TRUE(std::isnan(r.Value(declared.hand_z.at_0_5hz.stiffness)));
+  EXPECT_EQ(r.Find(declared.hand_in_world_x.error), nullptr);
+  EXPECT_TRUE(std::isnan(r.Value(declared.hand_in_world_z.at_0_5hz.stiffness)));
   EXPECT_EQ(r.curves.at(0).x, (std::vector<double>{1, 3, 10}));
 }
 

@@ -45,9 +45,9 @@ struct Point {
 };
 std::vector<Point> AllPoints() {
   const metric::FrequencyMetrics& declared = metric::Frequency();
-  return {{declared.hand_x, Push::Point::kLeftHand, 0},
-          {declared.hand_y, Push::Point::kLeftHand, 1},
-          {declared.hand_z, Push::Point::kLeftHand, 2},
+  return {{declared.hand_in_world_x, Push::Point::kLeftHand, 0},
+          {declared.hand_in_world_y, Push::Point::kLeftHand, 1},
+          {declared.hand_in_world_z, Push::Point::kLeftHand, 2},
           {declared.com_x, Push::Point::kCom, 0},
           {declared.com_y, Push::Point::kCom, 1}};
 }

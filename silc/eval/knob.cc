@@ -347,7 +347,7 @@ double ShareWithin(const std::vector<SweepRun>& trials, int situation) {
 void AddSweep(const KnobRuns& runs, Knob point, ExperimentResult* result) {
   const metric::KnobMetrics& declared = metric::Knob();
   const bool com = point == Knob::kCom;
-  const metric::KnobMetrics::Point& into = com ? declared.com : declared.hand;
+  const metric::KnobMetrics::Point& into = com ? declared.com : declared.hand_on_base;
   const std::string place = com ? "centre of mass" : "left hand against the base";
   const std::string x_label = "commanded [N/m]";
   const auto& sweep = runs.sweep[static_cast<int>(point)];

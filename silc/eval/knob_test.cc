@@ -126,9 +126,9 @@ TEST(Knob, MeasuresWhatACommandChanges) {
       FindExperiment("knob").run(GatedStand(robot), KnobOptions(), Progress{});
   EXPECT_EQ(r.trials, 3 * 3 * 2);
   // the model is that of a linear robot, and pushes displace by centimetres where it is soft
-  EXPECT_NEAR(r.Value(m.hand.over_model), 1, 0.06);
+  EXPECT_NEAR(r.Value(m.hand_on_base.over_model), 1, 0.06);
   EXPECT_NEAR(r.Value(m.com.over_model), 1, 0.06);
-  EXPECT_EQ(r.Value(m.hand.monotone), 100);
+  EXPECT_EQ(r.Value(m.hand_on_base.monotone), 100);
   for (int axis = 0; axis < 3; ++axis) {
     const std::string panel = std::string("left hand against the base, ") + "xyz"[axis];
     const Curve& measured = FindCurve(r, panel, "measured");
@@ -141,14 +141,14 @@ TEST(Knob, MeasuresWhatACommandChanges) {
     const double span = measured.y[2] / measured.y[0];
     EXPECT_GT(span, 1.4) << panel;
     EXPECT_LT(span, 1.2 * ShareAt(1) / ShareAt(-1)) << panel;
-    EXPECT_NEAR(r.Value(m.hand.span[axis]), span, 1e-12);
+    EXPECT_NEAR(r.Value(m.hand_on_base.span[axis]), span, 1e-12);
     double most = 0, least = HUGE_VAL;
     for (int k = 0; k < 3; ++k) {
       most = std::fmax(most, measured.y[k] / measured.x[k]);
       least = std::fmin(least, measured.y[k] / measured.x[k]);
     }
-    EXPECT_NEAR(r.Value(m.hand.most[axis]), most, 1e-12);
-    EXPECT_NEAR(r.Value(m.hand.least[axis]), least, 1e-12);
+    EXPECT_NEAR(r.Value(m.hand_on_base.most[axis]), most, 1e-12);
+    EXPECT_NEAR(r.Value(m.hand_on_base.least[axis]), least, 1e-12);
   }
   EXPECT_NEAR(r.Value(m.com.span.x), 1, 0.02) << "the centre of mass is not told";
   // it has no memory: the first decision has the new stiffness, but for what the arm's new pose

@@ -34,12 +34,38 @@ MetricHandle MetricTable::Declare(const std::string& name,
   return MetricHandle(&specs_.back());
 }
 
+MetricHandle MetricTable::DeclareOfBudget(const std::string& name,
+                                          const std::string& label,
+                                          const std::string& unit,
+                                          Better better) {
+  const MetricHandle handle = Declare(name, label, unit, better);
+  specs_.back().of_budget = true;
+  return handle;
+}
+
 AxisMetrics MetricTable::DeclareAxes(const std::string& name,
                                      const std::string& label,
                                      const std::string& unit,
                                      Better better) {
-  const auto along = [&](const char* axis) {
-    return Declare(name + "_" + axis, label + ", " + axis, unit, better);
+  return DeclareAlong(false, name, label, unit, better);
+}
+
+AxisMetrics MetricTable::DeclareAxesOfBudget(const std::string& name,
+                                             const std::string& label,
+                                             const std::string& unit,
+                                             Better better) {
+  return DeclareAlong(true, name, label, unit, better);
+}
+
+AxisMetrics MetricTable::DeclareAlong(bool of_budget,
+                                      const std::string& name,
+                                      const std::string& label,
+                                      const std::string& unit,
+                                      Better better) {
+  const auto along = [&](const std::string& axis) {
+    const MetricHandle handle = Declare(name + "_" + axis, label + ", " + axis, unit, better);
+    specs_.back().of_budget = of_budget;
+    return handle;
   };
   // one after the other: the order of declaration is the order of the list
   const MetricHandle x = along("x"), y = along("y"), z = along("z");

@@ -25,6 +25,7 @@ struct MetricSpec {
   std::string label;       // "action jitter": for tables
   std::string unit;        // "1/s³"; "" for none
   Better better = Better::kNeither;
+  bool of_budget = false;  // held against a budget: two budgets make two quantities of it
 };
 
 /// Names one declared metric. Only a table hands handles out, so there is none of a metric that
@@ -71,13 +72,29 @@ class MetricTable {
                        const std::string& label,
                        const std::string& unit,
                        Better better);
+  /// As Declare(), for what a stiffness is against the budget.
+  MetricHandle DeclareOfBudget(const std::string& name,
+                               const std::string& label,
+                               const std::string& unit,
+                               Better better);
   /// NAME_x "LABEL, x", NAME_y, NAME_z
   AxisMetrics DeclareAxes(const std::string& name,
                           const std::string& label,
                           const std::string& unit,
                           Better better);
+  /// Likewise, of the budget.
+  AxisMetrics DeclareAxesOfBudget(const std::string& name,
+                                  const std::string& label,
+                                  const std::string& unit,
+                                  Better better);
 
  private:
+  AxisMetrics DeclareAlong(bool of_budget,
+                           const std::string& name,
+                           const std::string& label,
+                           const std::string& unit,
+                           Better better);
+
   std::string experiment_;
   std::deque<MetricSpec> specs_;  // a deque: handles stay valid while it grows
 

@@ -45,7 +45,8 @@ TEST(MetricTable, FamiliesNameTheirMembers) {
   EXPECT_EQ(metric::HandLoad().on_base_over_spec.z->name, "on_base_over_spec_z");
   EXPECT_EQ(metric::Walk().lower.power->name, "power_lower");
   EXPECT_EQ(metric::Budget().flight.quantiles.disc_p99->name, "disc_p99_flight");
-  EXPECT_EQ(metric::Frequency().hand_z.at_0_5hz.stiffness->name, "hand_z_stiffness_0.5hz");
+  EXPECT_EQ(metric::Frequency().hand_in_world_z.at_0_5hz.stiffness->name,
+            "hand_in_world_z_stiffness_0.5hz");
   EXPECT_EQ(metric::Frequency().com_x.at_10hz.damping->label, "centre of mass, x: Im/ω at 10 Hz");
 }
 

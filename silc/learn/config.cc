@@ -130,6 +130,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Flag("checkpoint_env", &c->checkpoint_env);
   f.Flag("graphs", &c->graphs);
   f.Choice("precision", &c->precision, {"auto", "float32", "float16"});
+  f.Flag("tape", &c->tape);
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
   f.Number("penalty.lambda", &p->lambda, 0, 1e6);
@@ -274,6 +275,9 @@ void LearnConfig::Validate(const std::string& place) const {
                                   rate,
                                   min_rate,
                                   max_rate));
+  }
+  if (tape && precision == "float16") {
+    throw ConfigError(place + ": tape: float16 is done without the tape; leave one of the two out");
   }
   if (penalty.every > epochs * mini_batches) {
     throw ConfigError(fmt::format(

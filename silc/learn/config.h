@@ -81,6 +81,9 @@ struct LearnConfig {
   // of matrix products: float32 (TF32 on cuda), float16 (cuda; sums and weights stay float32),
   // auto: float16 where it can be done
   std::string precision = "auto";
+  // PPO's losses are differentiated by LibTorch's tape instead of by formulas: slower, to compare.
+  // sn-lcp and float32 on cuda always have the tape.
+  bool tape = false;
   int average = 0;             // iterations the policy is averaged over; 0: it is the last state
   int checkpoint_every = 100;  // iterations
   int keep_checkpoints = 3;

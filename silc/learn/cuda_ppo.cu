@@ -176,8 +176,6 @@ __global__ void SliceSumKernel(SliceSums sums, float scale) {
 
 // ---- the policy's Gaussian ----------------------------------------------------------------------
 
-constexpr float kHalfLogTwoPi = 0.918938533204672742f;
-
 // mapping  a warp per row, a lane per action
 __global__ void ActKernel(ActArguments a) {
   const long row = static_cast<long>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
@@ -205,20 +203,7 @@ __global__ void ValuesKernel(
 
 __global__ void AdvantagesKernel(AdvantageArguments a) {
   const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (i >= a.robots * a.agents) return;
-  const int robot = i / a.agents;
-  float next_value = a.last_value[i], next_advantage = 0;
-  for (int t = a.steps - 1; t >= 0; --t) {
-    const long at = static_cast<long>(t) * a.robots * a.agents + i;
-    const long step = static_cast<long>(t) * a.robots + robot;
-    const float goes_on = 1.0f - static_cast<float>(a.done[step]), value = a.value[at];
-    const float paid = a.reward[at] + a.gamma * value * static_cast<float>(a.timed_out[step]);
-    const float delta = paid + a.gamma * goes_on * next_value - value;
-    next_advantage = delta + a.gamma * a.lambda * goes_on * next_advantage;
-    a.advantage[at] = next_advantage;
-    a.target[at] = next_advantage + value;
-    next_value = value;
-  }
+  if (i < a.robots * a.agents) EstimateAdvantagesOf(a, i);
 }
 
 struct ActorLosses {
@@ -256,16 +241,13 @@ __global__ void __launch_bounds__(kThreads) ActorLossKernel(ActorLosses losses, 
     }
     log_density = WarpSum(log_density);
     const float ratio = expf(log_density - a.logp[sample * a.agents]);
-    const float advantage = a.advantage[sample * a.agents];
-    const float free = ratio * advantage;
-    const float held = fminf(fmaxf(ratio, 1 - a.clip), 1 + a.clip) * advantage;
-    if (j == 0) surrogate -= fminf(free, held);
-    // rows · ∂loss/∂log π; where the clipped branch is the smaller one it does not move
-    const float slope = free <= held ? -free : 0.0f;
+    // its slope is rows · ∂loss/∂log π
+    const LossTerm term = SurrogateTerm(ratio, a.advantage[sample * a.agents], a.clip);
+    if (j == 0) surrogate += term.value;
     if (real) {
-      const float d = slope * x / std;
+      const float d = term.slope * x / std;
       d_bias += d;
-      d_std += slope * (x * x - 1) / std;
+      d_std += term.slope * (x * x - 1) / std;
       a.d_output[row * a.padded + j] =
           __half_as_ushort(__float2half_rn(fminf(fmaxf(d, -kLargestGradient), kLargestGradient)));
     } else if (j < a.padded) {
@@ -295,14 +277,10 @@ __global__ void __launch_bounds__(kThreads) CriticLossKernel(CriticLosses losses
        row += static_cast<long>(kLossBlocks) * kThreads) {
     const std::int64_t sample = a.index[row];
     const float value = a.output[row * a.padded] + bias;
-    const float old = a.value[sample * a.agents], target = a.target[sample * a.agents];
-    // the value itself where it is not clipped: old + (value − old) is not always value
-    const float apart = value - old;
-    const float held = fabsf(apart) > a.clip ? old + copysignf(a.clip, apart) : value;
-    const float free_loss = (value - target) * (value - target);
-    const float held_loss = (held - target) * (held - target);
-    loss += fmaxf(free_loss, held_loss);
-    float d = free_loss >= held_loss ? 2 * a.weight * (value - target) : 0.0f;
+    const LossTerm term =
+        ValueTerm(value, a.value[sample * a.agents], a.target[sample * a.agents], a.clip);
+    loss += term.value;
+    const float d = a.weight * term.slope;
     d_bias += d;
     a.d_output[row * a.padded] =
         __half_as_ushort(__float2half_rn(fminf(fmaxf(d, -kLargestGradient), kLargestGradient)));
@@ -352,9 +330,6 @@ __global__ void __launch_bounds__(kThreads) NormKernel(StepArguments a) {
   if (threadIdx.x == 0) a.scratch[blockIdx.y * kNormBlocks + blockIdx.x] = sum;
 }
 
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
-constexpr float kEpsilon = 1e-8f;
-
 // What a network's step needs to know: clip factor, rate, corrections of m and v.
 __device__ float* ScalarsOf(const StepArguments& a, int network) {
   return a.scratch + kMaxNetworks * kNormBlocks + 4 * network;
@@ -367,13 +342,7 @@ __global__ void ScalarKernel(StepArguments a) {
   if (network < a.count && lane == 0) {
     const StepNetwork& own = a.network[network];
     if (own.std_at >= 0) {
-      // (P7); under this nothing has moved yet, and the sum is rounding
-      constexpr double kNothing = 1e-6;
-      const double kl = *own.kl, target = *a.kl_target;
-      double rate = *own.rate;
-      if (kl > 2 * target) rate /= 1.5;
-      if (kl < 0.5 * target && kl > kNothing) rate *= 1.5;
-      *own.rate = fmin(fmax(rate, a.min_rate), a.max_rate);
+      *own.rate = RateAfter(*own.rate, *own.kl, *a.kl_target, a.min_rate, a.max_rate);
     }
   }
   __syncthreads();
@@ -388,29 +357,22 @@ __global__ void ScalarKernel(StepArguments a) {
   const double t = *own.t + 1;
   *own.t = t;
   float* scalars = ScalarsOf(a, network);
-  scalars[0] = fminf(a.gradient_clip / (norm + 1e-6f), 1.0f);  // (P9)
+  scalars[0] = ClipFactorOf(norm, a.gradient_clip);
   scalars[1] = static_cast<float>(own.own_rate != nullptr ? *own.own_rate : *own.rate);
   // in double: 1 − 0.999ᵗ has three digits less in float
-  scalars[2] = static_cast<float>(1 - pow(kBeta1, t));
-  scalars[3] = static_cast<float>(sqrt(1 - pow(kBeta2, t)));
+  scalars[2] = static_cast<float>(1 - pow(kAdamBeta1, t));
+  scalars[3] = static_cast<float>(sqrt(1 - pow(kAdamBeta2, t)));
 }
 
 // (P8), and the half-precision copy
 __global__ void __launch_bounds__(kThreads) AdamKernel(StepArguments a) {
   const StepNetwork& own = a.network[blockIdx.y];
   const float* scalars = ScalarsOf(a, static_cast<int>(blockIdx.y));
-  const float clip = scalars[0], rate = scalars[1], c1 = scalars[2], c2 = scalars[3];
+  const AdamStep step = {scalars[0], scalars[1], scalars[2], scalars[3], a.weight_decay};
   for (long i = static_cast<long>(blockIdx.x) * kThreads + threadIdx.x; i < own.count;
        i += static_cast<long>(gridDim.x) * kThreads) {
-    float gradient = own.gradient[i] * clip;
-    if (own.held != nullptr) gradient += own.held[i];
-    const float m = own.m[i] + static_cast<float>(1 - kBeta1) * (gradient - own.m[i]);
-    const float v = static_cast<float>(kBeta2) * own.v[i] +
-                    static_cast<float>(1 - kBeta2) * gradient * gradient;
-    own.m[i] = m;
-    own.v[i] = v;
-    float w = own.flat[i] * (1 - rate * a.weight_decay);
-    w -= m / (sqrtf(v) / c2 + kEpsilon) * (rate / c1);
+    const float held = own.held != nullptr ? own.held[i] : 0.0f;
+    float w = AdamParameter(step, own.flat[i], own.gradient[i], held, own.m + i, own.v + i);
     if (own.std_at >= 0 && i >= own.std_at) w = fmaxf(w, a.min_std);
     own.flat[i] = w;
     own.half[i] = __half_as_ushort(ToHalf(w));

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "silc/learn/ppo_terms.h"
+
 struct CUstream_st;
 
 /// An update of PPO on a GPU, but for its matrix products: docs/learning.md, "An update without the
@@ -97,15 +99,7 @@ int LaunchValues(const float* output,
                  int stride,
                  CUstream_st* stream);
 
-/// (P2), a thread per robot and agent. All (steps, robots, agents) but done and timed_out (steps,
-/// robots) and last_value (robots, agents).
-struct AdvantageArguments {
-  const float *reward = nullptr, *value = nullptr, *last_value = nullptr;
-  const std::uint8_t *done = nullptr, *timed_out = nullptr;
-  int steps = 0, robots = 0, agents = 0;
-  float gamma = 0, lambda = 0;
-  float *advantage = nullptr, *target = nullptr;
-};
+/// (P2), a thread per robot and agent.
 int LaunchAdvantages(const AdvantageArguments& arguments, CUstream_st* stream);
 
 inline constexpr int kLossBlocks = 64;

@@ -10,21 +10,19 @@
 #include "silc/learn/cuda_ppo.h"
 #include "silc/learn/ppo.h"
 #include "silc/learn/random_env.h"
+#include "silc/learn/test_tape.h"
 #include "silc/learn/trainer.h"
 
 namespace silc {
 namespace {
 
+using test::Apart;
+using test::InDouble;
+
 const at::TensorOptions kGpu = at::TensorOptions(at::kFloat).device(at::kCUDA);
 HalfBits* Bits(const Tensor& t) { return reinterpret_cast<HalfBits*>(t.data_ptr<at::Half>()); }
 CUstream_st* Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 float* Floats(const Tensor& t) { return t.data_ptr<float>(); }
-// |a − b|/|b|
-double Apart(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  return ((x - y).norm() / y.norm().clamp_min(1e-30)).item<double>();
-}
-
 class HalfNetworksTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -41,19 +39,6 @@ std::vector<Network> TwoNetworks(bool spread) {
   list.push_back(MakeNetwork({48, hidden, spread ? 15 : 1}, std(15), 1, 0, kGpu));
   list.push_back(MakeNetwork({48, hidden, spread ? 14 : 1}, std(14), 1, 1, kGpu));
   return list;
-}
-
-// The same network in double, on the tape.
-Tensor InDouble(const Network& network, const Tensor& x, std::vector<Tensor>* leaves) {
-  Layers layers;
-  for (std::size_t l = 0; l < network.layers.weight.size(); ++l) {
-    for (const auto& [from, to] : {std::pair{&network.layers.weight, &layers.weight},
-                                   {&network.layers.bias, &layers.bias}}) {
-      to->push_back((*from)[l].detach().to(at::kDouble).requires_grad_());
-      leaves->push_back(to->back());
-    }
-  }
-  return Forward(layers, x.to(at::kDouble)).output;
 }
 
 TEST_F(HalfNetworksTest, OutputsAndGradientsAreTheTapes) {

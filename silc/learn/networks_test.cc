@@ -12,7 +12,7 @@
 namespace silc {
 namespace {
 
-constexpr MlpShape Small(int outputs) { return {.inputs = 12, .outputs = outputs}; }
+MlpShape Small(int outputs) { return {.inputs = 12, .outputs = outputs}; }
 
 Network Actor(int outputs, std::uint32_t stream, at::ScalarType type = at::kFloat) {
   MlpShape shape = Small(outputs);

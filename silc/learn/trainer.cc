@@ -58,7 +58,8 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
   }
   MakeBuffers();
   if (needs_stiffness || method == Method::kScalarLcp || method == Method::kAlcp) MakeChannels();
-  MakeHalf();
+  without_tape = MakeHalf();
+  if (!without_tape) without_tape = MakeFloat();
 }
 
 void Trainer::Impl::Check() const {
@@ -103,6 +104,11 @@ void Trainer::Impl::Check() const {
   if (jacobian && !spec.stiffness) {
     throw ConfigError("learn.penalty.method: " + config.penalty.method +
                       ": this task does not say how its observations move with the joints");
+  }
+  if (jacobian && spec.stiffness_spec.q0.empty()) {
+    throw ConfigError("learn.penalty.method: " + config.penalty.method +
+                      ": bounds how actions follow the joints' angles, and the task's layout shows "
+                      "none; add a term with source: joint_pos, or train with --method baseline");
   }
   for (const double f : config.penalty.frequencies) {
     const double nyquist = 0.5 / spec.stiffness_spec.period;  // [Hz]
@@ -327,7 +333,9 @@ IterationReport Trainer::Iterate() {
   }
   const auto updating = Clock::now();
   if (impl.method == Method::kSilc) impl.DrawLoopPoints();
-  const Impl::UpdateResult update = impl.half ? impl.UpdateHalf() : impl.Update();
+  const double left = CoolDown(impl.iteration, impl.config.iterations, impl.config.cool_down);
+  impl.kl_target.fill_(impl.config.kl_target * left);
+  const Impl::UpdateResult update = impl.without_tape ? impl.without_tape->Update() : impl.Update();
   // after the update: within an iteration acting and learning see the same network
   if (impl.config.scale_inputs) impl.AddInputs();
   impl.Average();

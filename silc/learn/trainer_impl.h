@@ -209,6 +209,7 @@ struct Trainer::Impl {
     std::vector<ChunkResult> last, penalised;
   };
   UpdateResult Update();
+  Pressure PressureNow() const;
 
   // Optimiser steps as they were recorded, and the memory they read and write.
   struct Recording {
@@ -224,20 +225,27 @@ struct Trainer::Impl {
                                          const Pressure& pressure,
                                          bool penalised);
 
-  // ---- the same on a GPU without the tape, in half precision: trainer_half.cc ----
+  // ---- both without the tape ----
 
-  struct Half;
-  std::shared_ptr<Half> half;  // null: the tape
-  void MakeHalf();
-  void RefreshHalf();
-  void ActHalf(std::int64_t t);
-  void EndRolloutHalf();
-  UpdateResult UpdateHalf();
-  void PrepareHalf();
-  void GradientsHalf(std::int64_t m);
-  void ReduceHalf();
-  void StepHalf();
-  UpdateResult RunHalf();
+  // Networks of the rollout and the update with its derivatives written out: float16 on a GPU
+  // (trainer_half.cc), float32 on the CPU (trainer_float.cc). docs/learning.md, "An update without
+  // the tape".
+  class WithoutTape {
+   public:
+    virtual ~WithoutTape() = default;
+    /// The weights as they are now are those that act.
+    virtual void BeginRollout() = 0;
+    /// Writes mean, action and logp of step t. Values are worked out in Update().
+    virtual void Act(std::int64_t t) = 0;
+    virtual void EndRollout() = 0;
+    virtual UpdateResult Update() = 0;
+  };
+  std::unique_ptr<WithoutTape> without_tape;  // null: the tape
+  // null where it cannot be, for which `precision` may ask in vain: then a ConfigError
+  std::unique_ptr<WithoutTape> MakeHalf();
+  class Half;
+  std::unique_ptr<WithoutTape> MakeFloat();
+  class Float;
 
   // ---- report ----
 

@@ -71,16 +71,16 @@ void Trainer::Impl::Collect() {
   env->BeginIteration(iteration);
   const auto roll = [&] {
     std::vector<Layers> actors, critics;
-    if (half) RefreshHalf();
+    if (without_tape) without_tape->BeginRollout();
     for (const Agent& agent : agents) {
-      if (half) break;
+      if (without_tape) break;
       actors.push_back(LayersOf(agent));
       critics.push_back(CriticOf(agent));
     }
     for (std::int64_t t = 0; t < T; ++t) {
       const auto start = Clock::now();
-      if (half) {
-        ActHalf(t);
+      if (without_tape) {
+        without_tape->Act(t);
       } else {
         Act(t, actors, critics);
       }
@@ -93,8 +93,8 @@ void Trainer::Impl::Collect() {
                 ViewAt(t + 1));
       times.env += Since(stepping);
     }
-    if (half) {
-      EndRolloutHalf();
+    if (without_tape) {
+      without_tape->EndRollout();
       return;
     }
     for (int b = 0; b < own_groups; ++b) {

@@ -332,8 +332,14 @@ std::vector<Tensor> Trainer::Impl::DrawOrder() {
   return orders;
 }
 
+Trainer::Impl::Pressure Trainer::Impl::PressureNow() const {
+  if (!has_penalty) return {};
+  const double lambda = weight.Lambda(iteration);
+  return {.lambda = lambda > 0 ? at::full({}, lambda, options) : Tensor(),
+          .bound = at::full({}, weight.Bound(), options)};
+}
+
 Trainer::Impl::UpdateResult Trainer::Impl::Update() {
-  kl_target.fill_(config.kl_target * CoolDown(iteration, config.iterations, config.cool_down));
   const std::int64_t T = config.steps, N = spec.num_envs, samples = T * N;
   Advantages advantages = EstimateAdvantages(
       reward, value.narrow(0, 0, T), value[T], done, timed_out, config.gamma, config.lambda);
@@ -348,13 +354,7 @@ Trainer::Impl::UpdateResult Trainer::Impl::Update() {
     batches.push_back(
         Gather(own_groups == 1 ? rows[0] : at::cat(rows), advantages, PenalisesBatch(m)));
   }
-  Pressure pressure;
-  if (has_penalty) {
-    if (weight.Lambda(iteration) > 0) {
-      pressure.lambda = at::full({}, weight.Lambda(iteration), options);
-    }
-    pressure.bound = at::full({}, weight.Bound(), options);
-  }
+  const Pressure pressure = PressureNow();
   UpdateResult result;
   for (int step = 0; step < config.epochs * config.mini_batches; ++step) {
     const MiniBatch& batch = batches[step % config.mini_batches];

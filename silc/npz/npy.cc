@@ -12,15 +12,14 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/utf8.h"
 
 namespace silc {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxHeaderBytes = 65535;  // NumPy itself needs about 100
-constexpr std::size_t kMaxAxes = 64;            // NumPy's own limit
-constexpr std::size_t kAlignment = 64;          // of the data in files NumPy writes
+constexpr std::size_t kAlignment = 64;  // of the data in files NumPy writes
 
 struct Header {
   std::string dtype;
@@ -116,7 +115,7 @@ class HeaderParser {
     bool comma = true;
     while (!Take(')')) {
       if (!comma) Fail("a shape without commas");
-      if (shape.size() == kMaxAxes) Fail("more than " + std::to_string(kMaxAxes) + " axes");
+      if (shape.size() == kMaxNpyAxes) Fail("more than " + std::to_string(kMaxNpyAxes) + " axes");
       shape.push_back(Size());
       comma = Take(',');
     }
@@ -423,7 +422,7 @@ NpyArray ParseNpy(std::string_view bytes, const std::string& where, std::size_t 
   for (std::size_t i = length_bytes; i-- > 0;) {
     header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[8 + i]);
   }
-  if (header_bytes > kMaxHeaderBytes) {
+  if (header_bytes > kMaxNpyHeaderBytes) {
     damaged("a header of " + std::to_string(header_bytes) + " bytes");
   }
   if (bytes.size() - header_begin < header_bytes) damaged("cut short in its header");
@@ -484,7 +483,7 @@ std::string EncodeNpy(const NpyShape& shape,
   static_assert(std::endian::native == std::endian::little, "the dtypes below say little-endian");
   std::size_t size = 1;
   for (const std::int64_t axis : shape) size *= static_cast<std::size_t>(axis);
-  SILC_CHECK(size == values.size() && shape.size() <= kMaxAxes);
+  SILC_CHECK(size == values.size() && shape.size() <= kMaxNpyAxes);
 
   std::string header = single_precision ? "{'descr': '<f4'" : "{'descr': '<f8'";
   header += ", 'fortran_order': False, 'shape': " + NpyShapeText(shape) + ", }";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "silc/base/limits.h"
 #include "silc/npz/npy.h"
 
 namespace silc {
@@ -15,10 +16,10 @@ namespace silc {
 /// What a file may cost, held against what it claims before anything of that size is allocated.
 /// Reading takes at most max_file_bytes + max_total_bytes + max_array_bytes.
 struct NpzLimits {
-  std::size_t max_file_bytes = std::size_t{1} << 30;   // [byte]
-  std::size_t max_array_bytes = std::size_t{1} << 30;  // [byte] as doubles (8 per number) at least
-  std::size_t max_total_bytes = std::size_t{1} << 31;  // [byte] of all arrays, counted alike
-  int max_arrays = 4096;
+  std::size_t max_file_bytes = kMaxNpzBytes;        // [byte]
+  std::size_t max_array_bytes = kMaxNpzArrayBytes;  // [byte] as doubles (8 per number) at least
+  std::size_t max_total_bytes = kMaxNpzTotalBytes;  // [byte] of all arrays, counted alike
+  int max_arrays = kMaxNpzArrays;
 };
 
 /// The named arrays of a .npz file.

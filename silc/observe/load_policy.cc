@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/observe/load_policy.h"
 
+#include <filesystem>
 #include <string>
 
+#include "silc/base/file.h"
+#include "silc/base/sha256.h"
 #include "silc/config/policy_budget.h"
 #include "silc/policy/layout_file.h"
 #include "silc/policy/onnx/reader.h"
@@ -29,6 +32,13 @@ Policy LoadPolicy(const std::string& onnx_path,
     if (const auto told = BudgetOfPolicy(own, onnx_path).told) policy.SetBudget(*told);
   }
   return policy;
+}
+
+std::string PolicyHash(const std::string& path) {
+  const std::string bytes = ReadFile(path, kMaxOnnxBytes);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const OnnxModel model = ParseOnnx(bytes, path, {}, folder.empty() ? "." : folder);
+  return Sha256(model.external_hash.empty() ? bytes : bytes + model.external_hash);
 }
 
 }  // namespace silc

@@ -18,4 +18,8 @@ Policy LoadPolicy(const std::string& onnx_path,
                   const RobotModel& robot,
                   TrainingNotes* notes = nullptr);
 
+/// SHA-256 of a policy, hexadecimal: of its file's bytes, and of its weights in another file where
+/// it has them there. Throws ConfigError when it cannot be read.
+std::string PolicyHash(const std::string& path);
+
 }  // namespace silc

@@ -20,43 +20,9 @@ ObserverOptions MakeObserverOptions(const Servo& servo, const BudgetSpec& budget
   return observer;
 }
 
-// (S11) with the base at rest, of K_s; `worst` of K_judged against the hand's budget.
-PointReading ReadHandOnBase(const StiffnessReading& reading,
-                            const ContactKinematics& contact,
-                            const Jacobian3& J,
-                            const std::optional<Eigen::Vector3d>& bound) {
-  PointReading point;
-  point.K_x.setConstant(kNan);
-  point.C_x.setConstant(kNan);
-  point.one_axis.setConstant(kNan);
-  point.worst = kNan;
-  const ConstMatrix N(contact.N);
-  const auto solve = [&](StiffnessStatus status, const JointMatrix& K, TaskStiffness* task) {
-    if (reading.contact_status != StiffnessStatus::kOk) return reading.contact_status;
-    if (status != StiffnessStatus::kOk) return status;
-    return ComputeTaskStiffness(J, K, contact.closed ? &N : nullptr, nullptr, task);
-  };
-  TaskStiffness felt, judged;
-  point.status = solve(reading.static_status, reading.K_s, &felt);
-  if (point.status == StiffnessStatus::kOk) {
-    point.K_x = felt.K_x;
-    point.C_x = felt.C_x;
-    point.one_axis = felt.one_axis;
-  }
-  if (bound && solve(reading.judged_status, reading.K_judged, &judged) == StiffnessStatus::kOk) {
-    const Eigen::Vector3d d = bound->cwiseSqrt().cwiseInverse();
-    const Eigen::Matrix3d K = judged.K_x;
-    const JointMatrix scaled = 0.5 * d.asDiagonal() * (K + K.transpose()) * d.asDiagonal();
-    if (LargestEigenvalue(scaled, &point.worst) != StiffnessStatus::kOk) point.worst = kNan;
-  }
-  return point;
-}
-
 }  // namespace
 
-MomentReading::MomentReading(const StiffnessReading& reading,
-                             const ContactKinematics& contact,
-                             const BudgetSpec& budget)
+MomentReading::MomentReading(const StiffnessReading& reading)
     : contact_status(reading.contact_status),
       one_step_status(reading.one_step_status),
       static_status(reading.static_status),
@@ -69,13 +35,8 @@ MomentReading::MomentReading(const StiffnessReading& reading,
       one_step(reading.one_step),
       quasi_static(reading.quasi_static),
       com(reading.com),
-      hand_in_world{reading.hand_in_world[0], reading.hand_in_world[1]} {
-  for (const int hand : {kLeft, kRight}) {
-    hand_in_world[hand].worst = kNan;
-    hand_on_base[hand] =
-        ReadHandOnBase(reading, contact, contact.hand_on_base[hand], budget.hand[hand]);
-  }
-}
+      hand_in_world{reading.hand_in_world[0], reading.hand_in_world[1]},
+      hand_on_base{reading.hand_on_base[0], reading.hand_on_base[1]} {}
 
 void Moment::DropMatrices() {
   reading.K_1.resize(0, 0);
@@ -105,7 +66,7 @@ Moment MomentObserver::Observe(Policy* policy, mjData* data, ContactMode mode, d
   moment.time = time;
   moment.mode = mode;
   const StiffnessReading& reading = observer_.Observe(jacobians_, body_, mode);
-  moment.reading = MomentReading(reading, observer_.contact(), options_.budget.spec);
+  moment.reading = MomentReading(reading);
   moment.p_WB = Eigen::Map<const Eigen::Vector3d>(data->xpos + 3 * robot_.base_body());
   const Eigen::Matrix3d R_WB = BaseRotation(robot_, *data);
   moment.yaw = std::atan2(R_WB(1, 0), R_WB(0, 0));

@@ -18,14 +18,10 @@ namespace silc {
 /// Frequencies at which joint damping is tabulated.
 inline constexpr std::array<double, 3> kDampingHz = {1, 3, 10};  // [Hz]
 
-/// What a moment keeps of a StiffnessReading, in matrices as large as the robot, and what a hand
-/// feels like on the base.
+/// What a moment keeps of a StiffnessReading, in matrices as large as the robot.
 struct MomentReading {
   MomentReading() = default;
-  /// @param contact  the kinematics behind `reading`
-  MomentReading(const StiffnessReading& reading,
-                const ContactKinematics& contact,
-                const BudgetSpec& budget);
+  explicit MomentReading(const StiffnessReading& reading);
 
   StiffnessStatus contact_status = StiffnessStatus::kNotFinite;
   StiffnessStatus one_step_status = StiffnessStatus::kNotFinite;
@@ -35,12 +31,7 @@ struct MomentReading {
   ActionLoopRadius loop;
   double loop_condition = 0;  // [1]
   BudgetReading one_step, quasi_static;
-  PointReading com;
-  /// A hand that somebody pushes: it stands on arm and legs. No budget speaks of it: `worst` is
-  /// NaN.
-  PointReading hand_in_world[2];
-  /// A hand pulled against the base: waist and arm alone, what a budget's hands bound.
-  PointReading hand_on_base[2];
+  PointReading com, hand_in_world[2], hand_on_base[2];
 };
 
 /// Everything observed at one control step. Matrices are NaN where their status is not kOk.

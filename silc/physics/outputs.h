@@ -186,8 +186,9 @@ struct JacobianColumns {
   bool wants_stance;
 };
 
-/// J of (S5) for FillSample() (silc/task/task_step.h): with a foot at rest the base moves against
-/// the foot's chain, V_base = −Σ S q̇ over that chain. The linear rows of column `dof` for a point.
+/// J of (S5) for FillSample() (silc/task/stiffness_sample.h): with a foot at rest the base moves
+/// against the foot's chain, V_base = −Σ S q̇ over that chain. The linear rows of column `dof` for a
+/// point.
 /// @param free_J  the column with the base at rest, of a joint that is not free
 template <class Real, class Work, class T>
 SILC_HD void StanceColumns(const StepModel<T>& model,

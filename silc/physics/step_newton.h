@@ -273,6 +273,7 @@ SILC_HD_NOINLINE void Newton(const StepModel<T>& model,
     MoveIterate<Real>(model, done, at_target, alpha, work);
     // one that stopped with its rows still changing has the factor of other rows, here or, where a
     // neighbour goes on, after the next elimination
+    // NOLINTNEXTLINE(clang-diagnostic-bitwise-instead-of-logical): masks, where Real has lanes
     work.solved = work.solved | (Not(done) & Not(sums.changed));
     done = done | at_target;
     if (All(done)) break;

@@ -56,7 +56,10 @@ std::vector<const ExperimentResult*> PageWriter::Results(const std::string& expe
 
 Estimate PageWriter::Get(const RowKey& row, MetricHandle metric) const {
   std::vector<const Metric*> metrics;
-  for (const ExperimentResult* result : Results(metric->experiment, row)) {
+  const std::vector<const ExperimentResult*> results = Results(metric->experiment, row);
+  for (const ExperimentResult* result : results) {
+    // another budget makes another quantity of it: only what stands against the same is pooled
+    if (metric->of_budget && !(result->budget == results.front()->budget)) continue;
     if (const Metric* found = result->Find(metric)) metrics.push_back(found);
   }
   if (metrics.empty()) return {};

@@ -313,7 +313,7 @@ std::string PageWriter::ImpactAndFoam(int number) {
 
 std::string PageWriter::FeltStiffness(int number) {
   const metric::HandLoadMetrics& load = metric::HandLoad();
-  const MetricHandle damping_at_3hz = metric::Frequency().hand_z.at_3hz.damping;
+  const MetricHandle damping_at_3hz = metric::Frequency().hand_in_world_z.at_3hz.damping;
   // who was loaded, and who has the softest hand
   const std::vector<RowKey> softest = data_.paper.RowsOf({metric::HandImpact().settling_time_z});
   std::vector<RowKey> rows = RowsWith(load.experiment());

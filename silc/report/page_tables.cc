@@ -236,15 +236,16 @@ std::string PageWriter::SeedsOf(const std::string& experiment) const {
     std::string seeds;
     for (const RecordedResult& other : data_.recorded) {
       if (!(other.row == row) || other.result.experiment != experiment) continue;
-      // what depends on the budget is comparable under one budget only
+      // what is held against the budget is pooled under one budget only, see Get()
       const bool same = other.result.budget == Results(experiment, row).front()->budget;
       seeds += fmt::format("{}{} ({}{})",
                            seeds.empty() ? "" : ", ",
                            other.seed,
                            other.result.trials,
                            same ? ""
-                                : "; K_s judged by " + BudgetNumbers(other.result.budget) + "; " +
-                                      BudgetTerms(other.result.budget));
+                                : "; against " + BudgetNumbers(other.result.budget) + "; " +
+                                      BudgetTerms(other.result.budget) +
+                                      ": not in what is held against the budget");
     }
     if (!seeds.empty()) rows += (rows.empty() ? "" : "; ") + Label(row) + " " + seeds;
   }

@@ -277,6 +277,34 @@ TEST(Page, PoolsRecordedSeedsWithTheFolders) {
   EXPECT_EQ(before.find("2.75"), before.npos);
 }
 
+// A σ against another budget is another quantity: it stays out of the mean, while what no budget
+// judges stays in.
+TEST(Page, DoesNotPoolWhatIsHeldAgainstAnotherBudget) {
+  ReportData data = Some();
+  for (std::size_t i = 0; i < data.policies.size(); ++i) {
+    if (!(data.policies[i].row == RowKey{"baseline", ""})) continue;
+    for (ExperimentResult& result : data.found[i]) {
+      if (result.experiment == "walk") {
+        result.metrics.push_back(Number(metric::Walk().disc_within, 61, 100));
+      }
+    }
+  }
+  ExperimentResult other = Result("walk",
+                                  {Number(metric::Walk().motion.action_jitter, 3.5e4, 100),
+                                   Number(metric::Walk().disc_within, 64, 100)});
+  other.trials = 256;
+  other.seeds = {1};
+  data.recorded.push_back({{"baseline", ""}, "2", other});
+  const std::string same = RenderPage(data);
+  data.recorded.back().result.budget.gravity =
+      other.budget.gravity == Channel::kHeld ? Channel::kFollowed : Channel::kHeld;
+  const std::string differs = RenderPage(data);
+  EXPECT_NE(same.find("62.5"), same.npos);
+  EXPECT_EQ(differs.find("62.5"), differs.npos);
+  EXPECT_NE(differs.find("2.75"), differs.npos);
+  EXPECT_NE(differs.find("not in what is held against the budget"), differs.npos);
+}
+
 // A command is copied into a shell: a path with a space or a quote is still one word there.
 TEST(EvalCommand, QuotesWhatTheShellWouldTakeApart) {
   EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", 2, {1, 2}),

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 // Throws ConfigError where the file is no result, or not one of all that the paper has.
 ExperimentResult ReadResult(const std::string& file, const Paper& paper) {
-  ExperimentResult result = FromJson(ReadFile(file), file);
+  ExperimentResult result = FromJson(ReadFile(file, kMaxResultBytes), file);
   for (const PaperMeasure& measure : paper.measures) {
     if (measure.metric->experiment != result.experiment || result.Find(measure.metric)) continue;
     throw ConfigError(file + ": has no metric '" + measure.metric->name + "', which " +

@@ -71,6 +71,14 @@ TEST_F(RecordedTest, ReadsWhatTheIndexLists) {
   EXPECT_EQ(recorded[1].result.Value(metric::Walk().motion.power), 4.5);
 }
 
+TEST_F(RecordedTest, AResultLargerThanAnyIsLeftOutUnread) {
+  Put("a.json", "1");
+  fs::resize_file(folder_ / "seeds" / "a.json", kMaxResultBytes + 1);
+  EXPECT_EQ(ErrorOf("- {file: a.json, method: baseline, seed: 2}\n"),
+            "left out: " + (folder_ / "seeds" / "a.json").string() +
+                ": 16777217 bytes, more than the limit of 16777216");
+}
+
 TEST_F(RecordedTest, SaysWhatIsWrongAndWhere) {
   Put("a.json", "1");
   const std::string missing = ErrorOf("- {file: b.json, method: silc, seed: 2}\n");

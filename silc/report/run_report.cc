@@ -90,10 +90,10 @@ class Reporter {
     fs::create_directories(Cache(), error);
     if (error) throw RunError(Cache() + ": cannot be made: " + error.message());
     for (const FolderPolicy& policy : data_.policies) {
-      if (!policy.fault.empty()) Say(policy.path + ": left out: " + policy.fault);
+      if (!policy.fault.empty()) LeaveOut(policy.path + ": left out: " + policy.fault);
       if (!policy.warning.empty()) Say(policy.warning);
     }
-    for (const std::string& why : data_.not_recorded) Say("left out: " + why);
+    for (const std::string& why : data_.not_recorded) LeaveOut("left out: " + why);
     const std::vector<Job> jobs = Plan();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       ReadOrRun(jobs[i], fmt::format("[{}/{}] ", i + 1, jobs.size()));
@@ -109,6 +109,11 @@ class Reporter {
   std::string Cache() const { return (fs::path(options_.out) / "cache").string(); }
   void Say(const std::string& line) const {
     if (options_.say) options_.say(line);
+  }
+
+  void LeaveOut(const std::string& line) {
+    Say(line);
+    outcome_.left_out.push_back(line);
   }
 
   std::string Settings() const {
@@ -128,7 +133,7 @@ class Reporter {
     std::vector<Job> jobs;
     std::vector<std::string> hashes;
     for (const FolderPolicy& policy : data_.policies)
-      hashes.push_back(policy.fault.empty() ? ContentHash(policy.path) : "");
+      hashes.push_back(policy.fault.empty() ? PolicyHash(policy.path) : "");
     for (const std::string& name : data_.experiments) {
       const PageExperiment& section = data_.plan.Find(name);
       for (std::size_t i = 0; i < data_.policies.size(); ++i) {
@@ -151,11 +156,22 @@ class Reporter {
     return jobs;
   }
 
+  // A file of the cache; nothing where there is none, or where it is more than silc writes there.
+  std::optional<std::string> CachedBytes(const std::string& file) const {
+    if (options_.fresh || !fs::is_regular_file(file)) return std::nullopt;
+    try {
+      return ReadFile(file, kMaxResultBytes);
+    } catch (const ConfigError&) {
+      return std::nullopt;
+    }
+  }
+
   // A result of the cache; nothing where there is none, or where it is torn or of another format.
   std::optional<ExperimentResult> Cached(const Job& job) const {
-    if (options_.fresh || !fs::is_regular_file(job.file)) return std::nullopt;
+    const std::optional<std::string> text = CachedBytes(job.file);
+    if (!text) return std::nullopt;
     try {
-      return FromJson(ReadFile(job.file), job.file);
+      return FromJson(*text, job.file);
     } catch (const ConfigError&) {
       return std::nullopt;
     }
@@ -211,15 +227,14 @@ class Reporter {
       const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}\n",
                                            options_.version,
                                            kResultsVersion,
-                                           ContentHash(policy.path),
+                                           PolicyHash(policy.path),
                                            BudgetYaml(policy.budget.spec),
                                            settings.moments);
       const std::string file =
           (fs::path(Cache()) / ("certify-" + Sha256(name).substr(0, 20) + ".txt")).string();
       const std::string what = "certificate, " + policy.name;
       std::optional<CertificateSummary> cached;
-      if (!options_.fresh && fs::is_regular_file(file))
-        cached = CertificateFromText(ReadFile(file));
+      if (const auto text = CachedBytes(file)) cached = CertificateFromText(*text);
       if (cached) {
         one.summary = *cached;
         ++outcome_.cached;
@@ -263,8 +278,8 @@ class Reporter {
       PagePicture picture;
       picture.caption = ShotCaption(experiment) + " (" + policy.row.method +
                         (policy.row.mode.empty() ? "" : ", " + policy.row.mode) + ")";
-      if (!options_.fresh && fs::is_regular_file(file)) {
-        picture.png = ReadFile(file);
+      if (const auto png = CachedBytes(file)) {
+        picture.png = *png;
       } else {
         std::string why;
         try {

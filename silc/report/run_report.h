@@ -29,6 +29,7 @@ struct ReportOptions {
 struct ReportOutcome {
   std::string page;  // path of index.html
   int computed = 0, cached = 0, failed = 0;
+  std::vector<std::string> left_out;  // policies and recorded results, each with its reason
 };
 
 /// Runs what the cache does not have, policy by policy, each result written as soon as it is there,

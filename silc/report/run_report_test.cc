@@ -11,16 +11,19 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/sha256.h"
 #include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
 #include "silc/eval/experiment.h"
 #include "silc/eval/experiment_metrics.h"
+#include "silc/observe/load_policy.h"
 #include "silc/policy/mlp.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
 #include "silc/report/certificate_summary.h"
 #include "silc/report/html.h"
 #include "silc/report/policy_folder.h"
+#include "silc_onnx_schema.pb.h"
 
 namespace silc {
 namespace {
@@ -89,8 +92,47 @@ TEST_F(ReportTest, ComputesOnceAndAgainOnlyWhatChanged) {
     WriteFileAtomically(entry.path().string(), ReadFile(entry.path().string()).substr(0, 200));
   EXPECT_EQ(WriteReport(options_).computed, 1);
 
+  // one that silc did not write is not even read
+  for (const auto& entry : fs::directory_iterator(options_.out + "/cache"))
+    fs::resize_file(entry.path(), kMaxResultBytes + 1);
+  EXPECT_EQ(WriteReport(options_).computed, 1);
+
   // other bytes, another policy
   Put("a.onnx", "scalar-lcp");
+  EXPECT_EQ(WriteReport(options_).computed, 1);
+}
+
+// The file is the same; its weights, which lie beside it, are not.
+TEST_F(ReportTest, OtherWeightsBesideAPolicyAreAnotherPolicy) {
+  Put("a.onnx", "baseline");
+  const std::string path = options_.policies + "/a.onnx";
+  EXPECT_EQ(PolicyHash(path), Sha256(ReadFile(path)));
+  onnx_schema::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(ReadFile(path)));
+  std::string weights;
+  for (onnx_schema::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.raw_data().size() < 1000) continue;
+    const auto add = [&](const char* key, const std::string& value) {
+      onnx_schema::StringStringEntryProto* entry = tensor.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    };
+    add("location", "a.onnx.data");
+    add("offset", std::to_string(weights.size()));
+    add("length", std::to_string(tensor.raw_data().size()));
+    weights += tensor.raw_data();
+    tensor.clear_raw_data();
+    tensor.set_data_location(onnx_schema::TensorProto::EXTERNAL);
+  }
+  ASSERT_FALSE(weights.empty());
+  WriteFileAtomically(path, model.SerializeAsString());
+  WriteFileAtomically(path + ".data", weights);
+  EXPECT_EQ(WriteReport(options_).computed, 1);
+  EXPECT_EQ(WriteReport(options_).cached, 1);
+  const std::string hash = PolicyHash(path);
+  weights[1] = static_cast<char>(weights[1] ^ 1);
+  WriteFileAtomically(path + ".data", weights);
+  EXPECT_NE(PolicyHash(path), hash);
   EXPECT_EQ(WriteReport(options_).computed, 1);
 }
 
@@ -202,6 +244,7 @@ TEST_F(ReportTest, ABudgetUnderAnothersNameIsToldAndLeftOut) {
   options_.say = [&](const std::string& line) { said += line + "\n"; };
   const ReportOutcome outcome = WriteReport(options_);
   EXPECT_EQ(outcome.computed + outcome.cached, 3);
+  EXPECT_EQ(outcome.left_out.size(), 2u);
   EXPECT_NE(said.find("b.onnx: left out: its budget is not that of a"), std::string::npos) << said;
   EXPECT_NE(said.find("c.onnx: left out: "), std::string::npos) << said;
   const std::string page = ReadFile(outcome.page);

@@ -52,7 +52,7 @@ GainSet FindGains(const RobotSpec& spec, const std::string& name_or_path) {
   const bool path = name_or_path.find('/') != std::string::npos ||
                     std::filesystem::path(name_or_path).extension() == ".yaml";
   if (!path) return spec.Gains(name_or_path);
-  return ParseGainFile(spec, ReadFile(name_or_path, 1 << 20), name_or_path);
+  return ParseGainFile(spec, ReadFile(name_or_path, kMaxYamlBytes), name_or_path);
 }
 
 std::string GainSetYaml(const RobotSpec& spec, const GainSet& set) {

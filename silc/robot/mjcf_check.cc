@@ -2,114 +2,28 @@
 #include "silc/robot/mjcf_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/limits.h"
+#include "silc/robot/png_points.h"
+#include "silc/robot/xml_tags.h"
 
 namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
-
-// One tag of an XML text as far as it is needed here: name and attributes.
-struct Tag {
-  std::string name;
-  bool closes = false;  // </name>
-  bool empty = false;   // <name/>
-  int line = 0;
-  std::map<std::string, std::string> attributes;
-};
-
-bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-// Goes from tag to tag; comments, declarations and text between are passed over. What is no XML is
-// left for MuJoCo to complain about.
-class TagReader {
- public:
-  explicit TagReader(std::string_view text) : text_(text) {}
-
-  bool Next(Tag* tag) {
-    while (true) {
-      if (!SkipTo("<")) return false;
-      if (text_.substr(at_).starts_with("<!--")) {
-        if (!SkipTo("-->")) return false;
-        continue;
-      }
-      if (text_.substr(at_).starts_with("<![CDATA[")) {
-        if (!SkipTo("]]>")) return false;
-        continue;
-      }
-      if (text_.substr(at_).starts_with("<?") || text_.substr(at_).starts_with("<!")) {
-        if (!SkipTo(">")) return false;
-        continue;
-      }
-      break;
-    }
-    *tag = Tag();
-    tag->line = line_;
-    ++at_;
-    tag->closes = Take('/');
-    tag->name = Word();
-    while (at_ < text_.size() && text_[at_] != '>') {
-      SkipSpace();
-      if (Take('/')) {
-        tag->empty = true;
-        continue;
-      }
-      const std::string key = Word();
-      SkipSpace();
-      if (key.empty() || !Take('=')) {
-        if (at_ < text_.size() && text_[at_] != '>' && text_[at_] != '/') Step();
-        continue;
-      }
-      SkipSpace();
-      if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) continue;
-      const char quote = text_[at_];
-      const std::size_t begin = ++at_;
-      while (at_ < text_.size() && text_[at_] != quote) Step();
-      tag->attributes[key] = std::string(text_.substr(begin, at_ - begin));
-      if (at_ < text_.size()) ++at_;
-    }
-    return true;
-  }
-
- private:
-  void Step() { line_ += text_[at_++] == '\n'; }
-  bool Take(char c) {
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void SkipSpace() {
-    while (at_ < text_.size() && IsSpace(text_[at_])) Step();
-  }
-  bool SkipTo(std::string_view what) {
-    const std::size_t found = text_.find(what, at_);
-    if (found == std::string_view::npos) return false;
-    while (at_ < found) Step();
-    return true;
-  }
-  std::string Word() {
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && !IsSpace(text_[at_]) &&
-           std::string_view("=/><\"'").find(text_[at_]) == std::string_view::npos) {
-      ++at_;
-    }
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  int line_ = 1;
-};
 
 // The product of all numbers in a text, each at least 1: "10 20 1" → 200.
 double ProductOf(const std::string& text) {
@@ -122,80 +36,317 @@ double ProductOf(const std::string& text) {
   }
 }
 
-class FileCheck {
- public:
-  explicit FileCheck(fs::path folder) : folder_(std::move(folder)) {}
+// An attribute's text, "" where there is none; its numbers, 1 where there are none.
+std::string TextOf(const XmlTag& tag, const char* key) {
+  const auto found = tag.attributes.find(key);
+  return found == tag.attributes.end() ? std::string() : found->second;
+}
+double NumberOf(const XmlTag& tag, const char* key) { return ProductOf(TextOf(tag, key)); }
 
-  void Look(const std::string& path) {
-    if (++files_ > kMaxMjcfFiles) Fail(path, 1, "includes more than 1000 files");
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+std::string LowerEnding(const std::string& name) {
+  std::string ending = fs::path(name).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
+
+bool IsArchive(const std::string& name) {
+  const std::string ending = LowerEnding(name);
+  return ending == ".zip" || ending == ".mjz";
+}
+
+// What MuJoCo will build.
+struct Count {
+  double bodies = 0, geoms = 0;
+  double points = 0;  // of height fields and textures
+};
+
+// What was read so far, of a model and of those it attaches.
+struct Work {
+  int files = 0;
+  std::size_t xml_bytes = 0, asset_bytes = 0;
+  std::vector<fs::path> open;  // from the first file to the one that is read now
+};
+
+// One model: a file, what it includes, and the models that it attaches.
+class ModelCheck {
+ public:
+  ModelCheck(std::string path, Work* work)
+      : path_(std::move(path)), folder_(fs::path(path_).parent_path()), work_(work) {}
+
+  void Look() {
+    // folders of assets and models to attach may be named behind where they are used
+    EachTag(path_, true, [&](const std::string& file, const XmlTag& tag) { Prepare(file, tag); });
+    EachTag(path_, false, [&](const std::string& file, const XmlTag& tag) { Weigh(file, tag); });
+  }
+
+ private:
+  // a body, a frame or a replicate whose end has not come yet
+  struct Open {
+    std::string tag, label;
+    double copies = 1;  // of what stands in it, by the replicates around
+    Count before;
+  };
+
+  [[noreturn]] static void Fail(const std::string& path, int line, const std::string& what) {
+    throw ConfigError(path + ":" + std::to_string(line) + ": " + what);
+  }
+
+  // Every tag in order, included files in their places, as MuJoCo looks for them.
+  template <typename Visit>
+  void EachTag(const std::string& path, bool first, const Visit& visit) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(path, error);
+    if (std::find(work_->open.begin(), work_->open.end(), real) != work_->open.end()) {
+      Fail(path, 1, "includes or attaches itself");
+    }
     const std::string text = ReadFile(path, kMaxMjcfBytes);
-    TagReader reader(text);
-    std::vector<double> copies = {1};  // of what stands here, by the replicates around it
-    for (Tag tag; reader.Next(&tag);) {
-      if (tag.name == "replicate" && tag.closes) {
-        if (copies.size() > 1) copies.pop_back();
+    if (first && ++work_->files > kMaxMjcfFiles) {
+      Fail(path, 1, "more than " + std::to_string(kMaxMjcfFiles) + " files of XML");
+    }
+    if (first && (work_->xml_bytes += text.size()) > kMaxMjcfBytes) {
+      Fail(path, 1, "more than " + std::to_string(kMaxMjcfBytes) + " bytes of XML in all files");
+    }
+    work_->open.push_back(real);
+    XmlTagReader reader(text);
+    for (XmlTag tag; reader.Next(&tag);) {
+      if (tag.name != "include") {
+        visit(path, tag);
         continue;
       }
-      if (tag.closes) continue;
-      const auto number = [&](const char* key) {
-        const auto found = tag.attributes.find(key);
-        return found == tag.attributes.end() ? 1.0 : ProductOf(found->second);
-      };
-      if (tag.name == "replicate") {
-        const double here = copies.back() * number("count");
-        if (here > kMaxModelBodies) {
-          Fail(path, tag.line, "<replicate> makes more than " + std::to_string(kMaxModelBodies));
+      const std::string name = TextOf(tag, "file");
+      if (tag.closes || name.empty()) continue;
+      for (const fs::path& folder : {folder_, fs::path(path).parent_path()}) {
+        const fs::path file = folder / name;
+        if (!IsFile(file)) continue;  // MuJoCo complains
+        EachTag(file.string(), first, visit);
+        break;
+      }
+    }
+    work_->open.pop_back();
+  }
+
+  void Prepare(const std::string& path, const XmlTag& tag) {
+    if (tag.closes) return;
+    if (tag.name == "compiler") {
+      for (const char* key : {"assetdir", "meshdir", "texturedir"}) {
+        if (!TextOf(tag, key).empty()) folders_.insert(folder_ / TextOf(tag, key));
+      }
+    } else if (tag.name == "mujoco" && !TextOf(tag, "model").empty()) {
+      name_ = TextOf(tag, "model");
+    } else if (tag.name == "model" && !TextOf(tag, "file").empty()) {
+      const std::string type = TextOf(tag, "content_type");
+      if (IsArchive(TextOf(tag, "file")) || (!type.empty() && type != "text/xml")) {
+        Fail(path, tag.line, "<model>: only XML is attached");
+      }
+      const fs::path file = folder_ / TextOf(tag, "file");
+      if (!IsFile(file)) return;  // MuJoCo complains
+      auto model = std::make_unique<ModelCheck>(file.string(), work_);
+      model->Look();
+      if (!TextOf(tag, "name").empty()) model->name_ = TextOf(tag, "name");
+      models_.push_back(std::move(model));
+    }
+  }
+
+  void Weigh(const std::string& path, const XmlTag& tag) {
+    const bool holds = tag.name == "body" || tag.name == "frame" || tag.name == "replicate";
+    if (tag.closes) {
+      if (holds && !open_.empty() && open_.back().tag == tag.name) {
+        if (!open_.back().label.empty()) named_[open_.back().label] = Inside(open_.back());
+        open_.pop_back();
+      }
+      return;
+    }
+    const double copies = open_.empty() ? 1 : open_.back().copies;
+    double inner = copies;
+    const Count before = count_;
+    if (tag.name == "replicate") {
+      inner *= NumberOf(tag, "count");
+      if (inner > kMaxModelBodies) {
+        Fail(path, tag.line, "<replicate> makes more than " + std::to_string(kMaxModelBodies));
+      }
+    } else if (tag.name == "composite" || tag.name == "flexcomp") {
+      const double made = copies * NumberOf(tag, "count");
+      if (made > kMaxModelBodies) {
+        Fail(path,
+             tag.line,
+             "<" + tag.name + "> makes more than " + std::to_string(kMaxModelBodies) + " bodies");
+      }
+      count_.bodies += made;
+    } else if (tag.name == "body") {
+      count_.bodies += copies;
+    } else if (tag.name == "geom") {
+      count_.geoms += copies;
+    } else if (tag.name == "attach") {
+      const Count attached = Attached(tag);
+      count_.bodies += copies * attached.bodies;
+      count_.geoms += copies * attached.geoms;
+      count_.points += copies * attached.points;
+    } else if (tag.name == "hfield" || tag.name == "texture") {
+      WeighGrid(path, tag);
+    }
+    if (tag.name != "model") WeighFiles(path, tag);
+
+    // a chain or a heap of them takes MuJoCo time with the square of their number
+    const auto hold = [&](double number, std::int64_t most, const char* what) {
+      if (number <= static_cast<double>(most)) return;
+      Fail(path, tag.line, "more than " + std::to_string(most) + " " + what);
+    };
+    hold(count_.bodies, kMaxModelBodies, "bodies");
+    hold(count_.geoms, kMaxModelGeoms, "geoms");
+    hold(count_.points, kMaxMjcfGrids, "points of height fields and textures");
+    if (holds && !tag.empty) open_.push_back({tag.name, TextOf(tag, "name"), inner, before});
+  }
+
+  // Since an element was opened, itself included; assets are not part of it.
+  Count Inside(const Open& open) const {
+    return {count_.bodies - open.before.bodies, count_.geoms - open.before.geoms, 0};
+  }
+
+  // Of a body or frame of this model; of all of it where there is none of that name.
+  Count Named(const std::string& label) const {
+    for (const Open& open : open_) {
+      if (open.label == label && !label.empty()) return Inside(open);
+    }
+    const auto found = named_.find(label);
+    return found == named_.end() ? Count{count_.bodies, count_.geoms, 0} : found->second;
+  }
+
+  // What an <attach> makes once: of another model, or of this one again.
+  Count Attached(const XmlTag& tag) const {
+    std::string label = TextOf(tag, "body");
+    if (label.empty()) label = TextOf(tag, "frame");
+    const std::string name = TextOf(tag, "model");
+    if (!tag.attributes.contains("model")) return Named(label);
+    Count most;  // of all, where none has that name: MuJoCo may know it by another
+    for (const auto& model : models_) {
+      Count other = model->Named(label);
+      other.points = model->count_.points;  // its assets come along
+      if (model->name_ == name) return other;
+      most = {std::max(most.bodies, other.bodies),
+              std::max(most.geoms, other.geoms),
+              std::max(most.points, other.points)};
+    }
+    return most;
+  }
+
+  // A height field or a texture, by its numbers and by the images it names.
+  void WeighGrid(const std::string& path, const XmlTag& tag) {
+    const bool field = tag.name == "hfield";
+    const bool flat = field || TextOf(tag, "type") == "2d";  // a texture is a cube by default
+    AddPoints(path,
+              tag,
+              field  ? NumberOf(tag, "nrow") * NumberOf(tag, "ncol")
+              : flat ? NumberOf(tag, "width") * NumberOf(tag, "height")
+                     : 6 * NumberOf(tag, "width") * NumberOf(tag, "width"));
+    // MuJoCo writes and copies three channels of these, whatever it has made room for
+    const std::string channels = TextOf(tag, "nchannel");
+    if (!channels.empty() && channels != "3" && channels != "4" &&
+        (!flat || !TextOf(tag, "builtin").empty())) {
+      Fail(path, tag.line, "<texture>: nchannel must be 3 or 4 here");
+    }
+    const std::string type = TextOf(tag, "content_type");
+    for (const auto& [key, name] : tag.attributes) {
+      if (!key.starts_with("file") || name.empty()) continue;
+      const bool png = type.empty() ? LowerEnding(name) == ".png" : type == "image/png";
+      const bool raw = field && (type.empty() ? !png : type == "image/vnd.mujoco.hfield");
+      if (!png && !raw) {
+        Fail(path, tag.line, "<" + tag.name + ">: " + name + ": PNG is read, nothing else");
+      }
+      for (const fs::path& file : Candidates(path, name)) {
+        const std::string bytes = ReadFile(file.string(), kMaxAssetBytes);
+        if (raw) {
+          // the numbers of rows and columns, then heights
+          std::int32_t size[2] = {0, 0};
+          if (bytes.size() >= sizeof(size)) std::memcpy(size, bytes.data(), sizeof(size));
+          AddPoints(path, tag, static_cast<double>(size[0]) * size[1]);
+          continue;
         }
-        if (!tag.empty) copies.push_back(here);
-      } else if (tag.name == "composite" || tag.name == "flexcomp") {
-        const double here = copies.back() * number("count");
-        if (here > kMaxModelBodies) {
-          Fail(path,
-               tag.line,
-               "<" + tag.name + "> makes more than " + std::to_string(kMaxModelBodies) + " bodies");
-        }
-      } else if (tag.name == "body" || tag.name == "geom") {
-        // a chain or a heap of them takes MuJoCo time with the square of their number
-        const bool body = tag.name == "body";
-        double& seen = body ? bodies_ : geoms_;
-        const int most = body ? kMaxModelBodies : kMaxModelGeoms;
-        if ((seen += copies.back()) > most) {
-          Fail(path, tag.line, "more than " + std::to_string(most) + (body ? " bodies" : " geoms"));
-        }
-      } else if (tag.name == "hfield" || tag.name == "texture") {
-        const bool field = tag.name == "hfield";
-        const double here =
-            field ? number("nrow") * number("ncol") : number("width") * number("height");
-        if (here > static_cast<double>(kMaxMjcfGrid)) {
-          Fail(path,
-               tag.line,
-               "<" + tag.name + "> has more than " + std::to_string(kMaxMjcfGrid) + " points");
-        }
-      } else if (tag.name == "include" && tag.attributes.contains("file")) {
-        const fs::path file = folder_ / tag.attributes["file"];
-        std::error_code error;
-        // what is not there, or a second time, MuJoCo complains about
-        if (fs::is_regular_file(file, error) && seen_.insert(file.lexically_normal()).second) {
-          Look(file.string());
+        const PngPoints image = PointsOfPng(bytes, static_cast<double>(kMaxMjcfGrid));
+        const double pixels = image.width * image.height;
+        // six faces: a file each, or all in a grid
+        AddPoints(path,
+                  tag,
+                  flat            ? pixels
+                  : key != "file" ? 6 * pixels
+                                  : std::max(pixels, 6 * pixels / NumberOf(tag, "gridsize")));
+        if (image.is_png && !image.sound) {
+          Fail(path, tag.line, file.string() + ": its pixels are damaged, or more than it says");
         }
       }
     }
   }
 
- private:
-  static constexpr int kMaxMjcfFiles = 1000;
-  [[noreturn]] static void Fail(const std::string& path, int line, const std::string& what) {
-    throw ConfigError(path + ":" + std::to_string(line) + ": " + what);
+  void AddPoints(const std::string& path, const XmlTag& tag, double points) {
+    if (points > static_cast<double>(kMaxMjcfGrid)) {
+      Fail(path,
+           tag.line,
+           "<" + tag.name + "> has more than " + std::to_string(kMaxMjcfGrid) + " points");
+    }
+    count_.points += std::max(0.0, points);
   }
+
+  // Meshes, skins and images by the size of their files.
+  void WeighFiles(const std::string& path, const XmlTag& tag) {
+    for (const auto& [key, name] : tag.attributes) {
+      if (!key.starts_with("file") || name.empty()) continue;
+      if (IsArchive(name)) Fail(path, tag.line, "<" + tag.name + ">: archives are not read");
+      for (const fs::path& file : Candidates(path, name)) {
+        std::error_code error;
+        const std::uintmax_t bytes = fs::file_size(file, error);
+        if (error) continue;
+        if (bytes > kMaxAssetBytes) {
+          Fail(path,
+               tag.line,
+               file.string() + ": " + std::to_string(bytes) + " bytes, more than the limit of " +
+                   std::to_string(kMaxAssetBytes));
+        }
+        if ((work_->asset_bytes += bytes) > static_cast<std::size_t>(kMaxModelBytes)) {
+          Fail(path,
+               tag.line,
+               "more than " + std::to_string(kMaxModelBytes) + " bytes of meshes and images");
+        }
+      }
+    }
+  }
+
+  // Every file that MuJoCo may take a name for: it looks in the folders of <compiler>, and may
+  // strip the path.
+  std::vector<fs::path> Candidates(const std::string& path, const std::string& name) const {
+    std::set<fs::path> folders = folders_;
+    folders.insert(folder_);
+    folders.insert(fs::path(path).parent_path());
+    std::set<fs::path> found;
+    for (const fs::path& folder : folders) {
+      for (const fs::path& file : {folder / name, folder / fs::path(name).filename()}) {
+        std::error_code error;
+        if (IsFile(file)) found.insert(fs::weakly_canonical(file, error));
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  std::string path_;
   fs::path folder_;
-  int files_ = 0;
-  double bodies_ = 0, geoms_ = 0;  // as they will be built
-  std::set<fs::path> seen_;
+  Work* work_;
+  std::string name_;                                 // by which it is attached
+  std::set<fs::path> folders_;                       // of assets
+  std::vector<std::unique_ptr<ModelCheck>> models_;  // to attach
+  Count count_;
+  std::vector<Open> open_;
+  std::map<std::string, Count> named_;  // bodies and frames that are closed
 };
 
 }  // namespace
 
-void CheckMjcfFile(const std::string& path) { FileCheck(fs::path(path).parent_path()).Look(path); }
+void CheckMjcfFile(const std::string& path) {
+  Work work;
+  ModelCheck(path, &work).Look();
+}
 
 void CheckModel(const mjModel& m, const std::string& place) {
   const auto fail = [&](const std::string& what) { throw ConfigError(place + ": " + what); };

@@ -7,9 +7,10 @@
 
 namespace silc {
 
-/// Looks through an MJCF, and what it includes, for elements of which a few words make millions:
-/// replicate, composite, flexcomp, height fields, textures. MuJoCo builds them before it can be
-/// asked how many there are. Throws ConfigError that names file, line and limit.
+/// Looks through an MJCF, and what it includes and attaches, for elements of which a few words or
+/// bytes make millions: replicate, composite, flexcomp, attach, height fields, textures and the PNG
+/// files they name. MuJoCo builds them before it can be asked how many there are, and follows a
+/// file that includes itself without end. Throws ConfigError that names file, line and limit.
 void CheckMjcfFile(const std::string& path);
 
 /// Holds a compiled model against the limits on its size, and its numbers against what physics

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <zlib.h>
+
 #include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
 
 #include "silc/base/error.h"
 #include "silc/robot/robot_model.h"
@@ -46,10 +52,19 @@ TEST(MjcfCheck, FewWordsDoNotMakeMillions) {
                           <geom size="0.1"/></body></replicate></replicate>)"),
                 "<replicate> makes more than 2000");
   ExpectRefused(WithAsset(R"(<hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/>)"),
-                "<hfield> has more than 4194304 points");
+                "<hfield> has more than 16777216 points");
   ExpectRefused(WithAsset(R"(<texture name="t" type="2d" builtin="flat" width="90000"
                           height="90000"/>)"),
-                "<texture> has more than 4194304 points");
+                "<texture> has more than 16777216 points");
+  // the height of a cube is six times its width, whatever is said; a texture is a cube by default
+  for (const std::string type : {"type=\"cube\"", "type=\"skybox\"", ""}) {
+    ExpectRefused(WithAsset("<texture name=\"t\" " + type + " builtin=\"flat\" width=\"30000\"/>"),
+                  "<texture> has more than 16777216 points");
+  }
+  // MuJoCo reads what stands for a character
+  ExpectRefused(WithWorld(R"(<replicate count="&#50;00000&#x30;" offset="1 0 0"><body>
+                          <geom size="0.1"/></body></replicate>)"),
+                "<replicate> makes more than 2000");
   std::string geoms, bodies;
   for (int k = 0; k < 10'001; ++k) geoms += "<geom size=\"0.1\"/>";
   ExpectRefused(WithWorld(geoms), "more than 10000 geoms");
@@ -77,6 +92,172 @@ TEST(MjcfCheck, IncludedFilesAreLookedInto) {
     EXPECT_NE(std::string(error.what()).find("more.xml:1: <replicate>"), std::string::npos)
         << error.what();
   }
+}
+
+// Loads the tiny biped with other files beside it; what went wrong.
+std::string LoadErrorWith(const std::string& mjcf,
+                          const std::map<std::string, std::string>& files) {
+  const TinyBipedFolder folder(kTinyBipedYaml, mjcf);
+  for (const auto& [name, bytes] : files) {
+    const std::filesystem::path path = std::filesystem::path(folder.folder()) / name;
+    std::filesystem::create_directories(path.parent_path());
+    WriteFileAtomically(path.string(), bytes);
+  }
+  try {
+    RobotModel::Load(folder.robot_yaml());
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void ExpectIn(const std::string& part, const std::string& text) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+}
+
+TEST(MjcfCheck, AnIncludeInsideAReplicateIsCountedAsOften) {
+  const std::string world = WithWorld(
+      "<replicate count=\"1500\" offset=\"0 0 1\"><Include file=\"more.xml\"/></replicate>");
+  ExpectIn("more than 10000 geoms",
+           LoadErrorWith(world,
+                         {{"more.xml",
+                           R"(<mujoco><replicate count="1"><geom size="1"/><geom size="1"/>
+                              <geom size="1"/><geom size="1"/><geom size="1"/><geom size="1"/>
+                              <geom size="1"/></replicate></mujoco>)"}}));
+}
+
+// MuJoCo follows such files until its stack is full.
+TEST(MjcfCheck, AFileThatIncludesOrAttachesItselfIsRefused) {
+  const std::string include = "<mujoco><include file=\"again.xml\"/></mujoco>";
+  ExpectIn(
+      "again.xml:1: includes or attaches itself",
+      LoadErrorWith(WithWorld("<include file=\"sub/again.xml\"/>"), {{"sub/again.xml", include}}));
+  ExpectIn(
+      "tiny.xml:1: includes or attaches itself",
+      LoadErrorWith(
+          WithAsset("<model name=\"m\" file=\"other.xml\"/>"),
+          {{"other.xml", R"(<mujoco><asset><model name="m" file="tiny.xml"/></asset></mujoco>)"}}));
+}
+
+TEST(MjcfCheck, AttachedModelsAreLookedInto) {
+  const auto world = [](const std::string& attach) {
+    return Changed(
+        WithAsset("<model name=\"m\" file=\"other.xml\"/>"), "<worldbody>", "<worldbody>" + attach);
+  };
+  const auto model = [](const std::string& inside) {
+    return "<mujoco model=\"o\"><worldbody><body name=\"b\">" + inside +
+           "<geom size=\"0.1\"/></body></worldbody></mujoco>";
+  };
+  const std::string once = world(R"(<attach model="m" body="b" prefix="x"/>)");
+  ExpectIn(
+      "other.xml:1: <replicate> makes more than 2000",
+      LoadErrorWith(once, {{"other.xml", model(R"(<replicate count="2000000" offset="1 0 0"><body>
+                                    <geom size="0.1"/></body></replicate>)")}}));
+  // 40 times 100
+  std::string many;
+  for (int k = 0; k < 40; ++k) {
+    many += "<attach model=\"m\" body=\"b\" prefix=\"x" + std::to_string(k) + "\"/>";
+  }
+  const std::string hundred =
+      model(R"(<replicate count="100" offset="0 0 1"><body><geom size="0.1"/></body></replicate>)");
+  ExpectIn("more than 2000 bodies", LoadErrorWith(world(many), {{"other.xml", hundred}}));
+  EXPECT_EQ(LoadErrorWith(once, {{"other.xml", model("")}}), "no error");
+  ExpectIn("only XML is attached",
+           LoadErrorWith(WithAsset("<model name=\"m\" file=\"other.zip\"/>"), {}));
+  // a body of the same model again, each time twice what there was
+  std::string doubled = "<body name=\"b0\"><geom size=\"0.1\" pos=\"9 9 9\"/></body>";
+  for (int k = 0; k < 12; ++k) {
+    const std::string last = "b" + std::to_string(k);
+    doubled += "<body name=\"b" + std::to_string(k + 1) + "\">";
+    for (const char* prefix : {"l", "r"}) {
+      doubled += "<attach body=\"" + last + "\" prefix=\"" + prefix + last + "\"/>";
+    }
+    doubled += "</body>";
+  }
+  ExpectIn("more than 2000 bodies", LoadErrorWith(WithWorld(doubled), {}));
+}
+
+void Append32(std::uint32_t value, std::string* bytes) {
+  for (int shift = 24; shift >= 0; shift -= 8) *bytes += static_cast<char>(value >> shift);
+}
+
+// A grey PNG whose header says one size and whose pixels, all black, are as many bytes as one
+// likes.
+std::string Png(std::uint32_t width, std::uint32_t height, std::size_t pixel_bytes) {
+  const std::string pixels(pixel_bytes, '\0');
+  uLongf packed_size = compressBound(static_cast<uLong>(pixels.size()));
+  std::string packed(packed_size, '\0');
+  compress2(reinterpret_cast<Bytef*>(packed.data()),
+            &packed_size,
+            reinterpret_cast<const Bytef*>(pixels.data()),
+            static_cast<uLong>(pixels.size()),
+            9);
+  packed.resize(packed_size);
+  std::string header;
+  Append32(width, &header);
+  Append32(height, &header);
+  header += std::string("\x08\x00\x00\x00\x00", 5);
+  std::string png = "\x89PNG\r\n\x1a\n";
+  const auto chunk = [&](const std::string& name, const std::string& data) {
+    Append32(static_cast<std::uint32_t>(data.size()), &png);
+    const std::string body = name + data;
+    png += body;
+    Append32(static_cast<std::uint32_t>(crc32(
+                 0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()))),
+             &png);
+  };
+  chunk("IHDR", header);
+  // in two, as large images come
+  chunk("IDAT", packed.substr(0, packed.size() / 2));
+  chunk("IDAT", packed.substr(packed.size() / 2));
+  chunk("IEND", "");
+  return png;
+}
+
+TEST(MjcfCheck, ImagesAreMeasuredBeforeTheyAreUnpacked) {
+  const std::string field = WithAsset(R"(<hfield name="h" file="h.png" size="1 1 1 1"/>)");
+  const std::string texture = WithAsset(R"(<texture name="t" type="2d" file="h.png"/>)");
+  const std::string faces = WithAsset(R"(<texture name="t" type="cube" fileup="h.png"/>)");
+  const std::string large = Png(30000, 30000, 1000);
+  ExpectIn("<hfield> has more than 16777216 points", LoadErrorWith(field, {{"h.png", large}}));
+  ExpectIn("<texture> has more than 16777216 points", LoadErrorWith(texture, {{"h.png", large}}));
+  // six faces of 2000² are too many, one is not
+  const std::string medium = Png(2000, 2000, 2001 * 2000);
+  ExpectIn("<texture> has more than 16777216 points", LoadErrorWith(faces, {{"h.png", medium}}));
+  EXPECT_EQ(LoadErrorWith(texture, {{"h.png", medium}}), "no error");
+  // a header of 10² with 40 MB behind it
+  ExpectIn("h.png: its pixels are damaged, or more than it says",
+           LoadErrorWith(field, {{"h.png", Png(10, 10, 40'000'000)}}));
+  // where <compiler> has a folder for them, and in an included file
+  const std::string elsewhere = Changed(WithAsset("<include file=\"more.xml\"/>"),
+                                        "<worldbody>",
+                                        "<compiler assetdir=\"a\"/><worldbody>");
+  ExpectIn("more.xml:1: <texture> has more than",
+           LoadErrorWith(
+               elsewhere,
+               {{"a/h.png", large},
+                {"more.xml", R"(<mujoco><texture name="t" type="2d" file="h.png"/></mujoco>)"}}));
+  EXPECT_EQ(LoadErrorWith(field, {{"h.png", Png(10, 10, 110)}}), "no error");
+}
+
+// MuJoCo's own format: rows, columns, heights. The product of these two wraps to 65,536 in 32 bits.
+TEST(MjcfCheck, AHeightFieldsOwnNumbersAreHeldAgainstTheLimit) {
+  const std::int32_t size[2] = {65536, 65537};
+  std::string bytes(8 + 4 * 65536, '\0');
+  std::memcpy(bytes.data(), size, sizeof(size));
+  ExpectIn("<hfield> has more than 16777216 points",
+           LoadErrorWith(WithAsset(R"(<hfield name="h" file="h.bin" size="1 1 1 1"/>)"),
+                         {{"h.bin", bytes}}));
+}
+
+TEST(MjcfCheck, FormatsThatNobodyMeasuresAreRefused) {
+  ExpectIn("k.ktx: PNG is read, nothing else",
+           LoadErrorWith(WithAsset(R"(<texture name="t" type="2d" file="k.ktx"/>)"), {}));
+  ExpectIn(
+      "nchannel must be 3 or 4",
+      LoadErrorWith(WithAsset(R"(<texture name="t" builtin="flat" width="9" nchannel="1"/>)"), {}));
+  ExpectIn("archives are not read",
+           LoadErrorWith(WithAsset(R"(<mesh name="t" file="m.zip"/>)"), {}));
 }
 
 // MuJoCo compiles all of these.

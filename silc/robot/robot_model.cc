@@ -63,7 +63,9 @@ void ChooseFootGeoms(const RobotSpec& spec, mjSpec* mjcf) {
     std::vector<mjsElement*> others;
     for (const FootGeoms& set : foot.geom_sets) {
       for (const std::string& name : set.geoms) {
-        mjsElement* element = mjs_findElement(mjcf, mjOBJ_GEOM, name.c_str());
+        // MuJoCo takes "" for the first geom without a name
+        mjsElement* element =
+            name.empty() ? nullptr : mjs_findElement(mjcf, mjOBJ_GEOM, name.c_str());
         if (!element) {
           throw ConfigError(Place(spec, key + set.name, name) + "is not a geom of " +
                             spec.model_file + DidYouMean(name, NamesInSpec(mjcf, mjOBJ_GEOM)));
@@ -364,8 +366,8 @@ void RobotModel::ResolveNames(bool extended) {
     for (const FootGeoms& set : foot.geom_sets) {
       if (set.name != spec_.foot_collision) continue;
       for (const std::string& name : set.geoms) {
-        const int id = mj_name2id(m, mjOBJ_GEOM, name.c_str());
-        SILC_CHECK(id >= 0);  // it was found before compiling
+        const int id =
+            FindId(spec_, m, mjOBJ_GEOM, m->ngeom, "geom", key + "geoms." + set.name, name);
         if (m->geom_bodyid[id] != foot_body_[side]) {
           throw ConfigError(Place(spec_, key + "geoms." + set.name, name) + "belongs to body " +
                             mj_id2name(m, mjOBJ_BODY, m->geom_bodyid[id]) + ", not to " +

@@ -199,7 +199,9 @@ std::vector<Eigen::Vector3d> ReadLoad(const YamlNode& node) {
   return points;
 }
 
-FootSpec ReadFoot(const YamlNode& node) {
+// `taken`: geoms that have a set already. A geom in two sets would be kept by one and removed by
+// the other.
+FootSpec ReadFoot(const YamlNode& node, std::set<std::string>* taken) {
   node.Keys({"body", "site", "geoms"});
   FootSpec foot;
   foot.body = node["body"].AsString();
@@ -209,8 +211,10 @@ FootSpec ReadFoot(const YamlNode& node) {
     foot.geom_sets.push_back({name, set.AsStrings()});
     const std::vector<std::string>& geoms = foot.geom_sets.back().geoms;
     if (geoms.empty()) set.Fail("must name at least one geom");
-    if (std::set<std::string>(geoms.begin(), geoms.end()).size() != geoms.size()) {
-      set.Fail("names a geom twice");
+    for (const std::string& geom : geoms) {
+      if (!taken->insert(geom).second) {
+        set.Fail(Quoted(geom) + " is listed twice; a geom belongs to one set of one foot");
+      }
     }
   }
   return foot;
@@ -218,8 +222,9 @@ FootSpec ReadFoot(const YamlNode& node) {
 
 void ReadFeet(const YamlNode& node, RobotSpec* spec) {
   node.Keys({"collision", "left", "right", "force"});
-  spec->left_foot = ReadFoot(node["left"]);
-  spec->right_foot = ReadFoot(node["right"]);
+  std::set<std::string> taken;
+  spec->left_foot = ReadFoot(node["left"], &taken);
+  spec->right_foot = ReadFoot(node["right"], &taken);
   spec->foot_collision = node["collision"].AsString();
   for (const char* side : {"left", "right"}) {
     const FootSpec& foot = side == std::string("left") ? spec->left_foot : spec->right_foot;

@@ -57,6 +57,12 @@ StiffnessStatus Closure(const Jacobian6& J_c, const JointVector* weight, JointMa
 
 }  // namespace
 
+void ThroughBase(const ContactKinematics& contact, const FloatingJacobian3& J_x, Jacobian3* J) {
+  *J = J_x.rightCols(J_x.cols() - 6);
+  J->noalias() += J_x.leftCols<3>() * contact.B.topRows<3>();
+  J->noalias() += J_x.middleCols<3>(3) * contact.B.bottomRows<3>();
+}
+
 StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
                                          ContactMode mode,
                                          const JointVector* weight,
@@ -100,14 +106,9 @@ StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
   }
 
   // (S5)
-  const auto through_base = [&](const FloatingJacobian3& J_x, Jacobian3* J) {
-    *J = J_x.rightCols(nv);
-    J->noalias() += J_x.leftCols<3>() * out->B.topRows<3>();
-    J->noalias() += J_x.middleCols<3>(3) * out->B.bottomRows<3>();
-  };
-  through_base(body.com, &out->com);
-  through_base(body.hand[0], &out->hand_in_world[0]);
-  through_base(body.hand[1], &out->hand_in_world[1]);
+  ThroughBase(*out, body.com, &out->com);
+  ThroughBase(*out, body.hand[0], &out->hand_in_world[0]);
+  ThroughBase(*out, body.hand[1], &out->hand_in_world[1]);
   for (int side = 0; side < 2; ++side) out->hand_on_base[side] = body.hand[side].rightCols(nv);
   // g_B = R_WBᵀ g_W turns against the base: δg_B = g_B × ω_B
   Eigen::Matrix3d cross_g;

@@ -50,8 +50,12 @@ struct ContactKinematics {
   JointMatrix N;               // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
 };
 
-/// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/task_step.h, out of the
-/// physics' stance and frame Jacobians (silc/physics/fields.h).
+/// (S5) of a point: J_xj + J_xb B. @pre `J_x` has the columns of `contact.B` and six before them.
+/// Does not allocate, does not throw.
+void ThroughBase(const ContactKinematics& contact, const FloatingJacobian3& J_x, Jacobian3* J);
+
+/// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/stiffness_sample.h, out of
+/// the physics' stance and frame Jacobians (silc/physics/fields.h).
 ///
 /// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. With the
 /// budget's

@@ -57,9 +57,8 @@ struct StaticStiffness {
 ///     K_s = Kp (I − α (I − S_a − S_τ Kp α)⁻¹ (S_q + S_g E − S_τ Kp))                 (S3)
 ///
 /// Valid only when the action loop is stable, which this function does NOT check: see ActionLoop.
-/// The batched twin is SolveQuasiStaticBatch() in silc/learn/penalty.cc. Two more are held to these
-/// by tests: StiffnessOf() in silc/certify/sigma_bound.cc, in double for a proof, and Python's
-/// settle() in silc.torch.stiffness.
+/// The batched twin is SolveQuasiStaticBatch() in silc/learn/penalty.cc; Python's, held to that one
+/// by tests, is settle() in silc.torch.stiffness.
 ///
 /// @return kOk, kNotFinite, or kSingularActionLoop when the reciprocal condition of the loop matrix
 /// is

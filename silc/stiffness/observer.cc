@@ -17,6 +17,9 @@ namespace {
 
 using TallMatrix =
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, kMaxTaskRows>;
+constexpr int kPoints = PointRows::MaxRowsAtCompileTime / 3;
+using PointColumns =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kMaxDofs, 3 * kPoints>;
 
 void Fail(StiffnessStatus status, BudgetReading* reading) {
   reading->status = status;
@@ -142,25 +145,36 @@ StiffnessStatus StiffnessObserver::Factor(const JointMatrix& K,
 
 // (S11)
 void StiffnessObserver::ObserveTasks() {
-  PointReading* points[3] = {&reading_.com, &reading_.hand_in_world[0], &reading_.hand_in_world[1]};
-  const Jacobian3* jacobians[3] = {
-      &contact_.com, &contact_.hand_in_world[0], &contact_.hand_in_world[1]};
-  const std::optional<Eigen::Vector3d>* bounds[3] = {
-      &options_.budget.com, &options_.budget.hand[0], &options_.budget.hand[1]};
+  const BudgetSpec& budget = options_.budget;
+  struct {
+    PointReading* reading;
+    const Jacobian3* J;
+    const Eigen::Vector3d* bound;  // [N/m] null: none
+  } const points[kPoints] = {
+      {&reading_.com, &contact_.com, budget.com ? &*budget.com : nullptr},
+      {&reading_.hand_in_world[0], &contact_.hand_in_world[0], nullptr},
+      {&reading_.hand_in_world[1], &contact_.hand_in_world[1], nullptr},
+      {&reading_.hand_on_base[0],
+       &contact_.hand_on_base[0],
+       budget.hand[0] ? &*budget.hand[0] : nullptr},
+      {&reading_.hand_on_base[1],
+       &contact_.hand_on_base[1],
+       budget.hand[1] ? &*budget.hand[1] : nullptr},
+  };
 
   StiffnessStatus felt = reading_.static_status, judged = reading_.judged_status;
   if (reading_.contact_status != StiffnessStatus::kOk) felt = judged = reading_.contact_status;
   Eigen::PartialPivLU<JointMatrix> factor;
   // K_z⁻¹ J_zᵀ: how the robot gives way to a force, as it is felt and as it is judged
-  TallMatrix response, judged_response;
+  PointColumns response, judged_response;
   if (reading_.contact_status == StiffnessStatus::kOk) {
     const int nz = static_cast<int>(contact_.closed ? contact_.N.cols() : weight_.size());
-    J_z_.resize(9, nz);
-    for (int p = 0; p < 3; ++p) {
+    J_z_.resize(3 * kPoints, nz);
+    for (int p = 0; p < kPoints; ++p) {
       if (contact_.closed) {
-        J_z_.middleRows<3>(3 * p).noalias() = *jacobians[p] * contact_.N;
+        J_z_.middleRows<3>(3 * p).noalias() = *points[p].J * contact_.N;
       } else {
-        J_z_.middleRows<3>(3 * p) = *jacobians[p] * scale_.asDiagonal();
+        J_z_.middleRows<3>(3 * p) = *points[p].J * scale_.asDiagonal();
       }
     }
   }
@@ -179,11 +193,12 @@ void StiffnessObserver::ObserveTasks() {
     }
   }
 
-  for (int p = 0; p < 3; ++p) {
-    PointReading& point = *points[p];
+  for (int p = 0; p < kPoints; ++p) {
+    PointReading& point = *points[p].reading;
+    const Eigen::Vector3d* bound = points[p].bound;
     const bool in_flight = p == 0 && contact_.mode == ContactMode::kFlight;
     const auto read = [&](StiffnessStatus status,
-                          const TallMatrix& along,
+                          const PointColumns& along,
                           Eigen::Matrix3d* C_x,
                           Eigen::Matrix3d* K_x) {
       if (status != StiffnessStatus::kOk) return status;
@@ -199,7 +214,7 @@ void StiffnessObserver::ObserveTasks() {
     };
     Eigen::Matrix3d C_judged = Eigen::Matrix3d::Zero(), K_judged = C_judged;
     StiffnessStatus judged_point = StiffnessStatus::kOk;
-    if (*bounds[p] && !judges_what_is_felt_) {
+    if (bound != nullptr && !judges_what_is_felt_) {
       judged_point = read(judged, judged_response, &C_judged, &K_judged);
     }
     const StiffnessStatus status = read(felt, response, &point.C_x, &point.K_x);
@@ -214,8 +229,8 @@ void StiffnessObserver::ObserveTasks() {
       judged_point = status;
     }
     point.worst = kNan;
-    if (*bounds[p] && judged_point == StiffnessStatus::kOk) {
-      const Eigen::Vector3d d = (*bounds[p])->cwiseSqrt().cwiseInverse();
+    if (bound != nullptr && judged_point == StiffnessStatus::kOk) {
+      const Eigen::Vector3d d = bound->cwiseSqrt().cwiseInverse();
       const Eigen::Matrix3d sym = 0.5 * (K_judged + K_judged.transpose());
       const Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d> solver(
           Eigen::Matrix3d(d.asDiagonal() * sym * d.asDiagonal()), Eigen::EigenvaluesOnly);

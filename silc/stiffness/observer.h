@@ -35,7 +35,8 @@ struct PointReading {
   Eigen::Matrix3d K_x;       ///< [N/m]
   Eigen::Matrix3d C_x;       ///< [m/N]
   Eigen::Vector3d one_axis;  ///< [N/m] 1/C_ii
-  /// [1] λ_max(L_x⁻¹ sym(K_x) L_x⁻ᵀ), K_x of what is judged; NaN when the budget has no such point.
+  /// [1] λ_max(L_x⁻¹ sym(K_x) L_x⁻ᵀ), K_x of what is judged; NaN when the budget has no such point,
+  /// always for a hand in the world: a budget's hands are on the base.
   double worst = 0;
 };
 
@@ -51,7 +52,9 @@ struct StiffnessReading {
   JointMatrix K_s;                                              // [N·m/rad]
   ActionLoopRadius loop;                                        ///< last checked, see loop_every
   double loop_condition = 0;                                    ///< [1] of I − S_a − S_τ Kp α
-  PointReading com, hand_in_world[2];  ///< (S11) of K_s; a hand stands on arm and legs
+  PointReading com;                                             ///< (S11) of K_s
+  PointReading hand_in_world[2];  ///< a hand that somebody pushes: it stands on arm and legs
+  PointReading hand_on_base[2];   ///< a hand pulled against the base: waist and arm alone
 
   // What is judged: (S3) with the channels that the budget holds held, against its condition, with
   // the band where it has a floor.
@@ -61,6 +64,10 @@ struct StiffnessReading {
   BudgetReading quasi_static;    ///< of K_judged
   BudgetReading one_step;        ///< of K_1; only with one_step_sigma
 };
+
+/// Rows of the five points of a reading, three each.
+using PointRows =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 15, kMaxDofs>;
 
 /// Stiffness of one policy on one robot, moment by moment. Everything is allocated by the
 /// constructor; Observe() does not touch the heap. One thread at a time.
@@ -109,7 +116,7 @@ class StiffnessObserver {
   JointVector weight_, scale_;  // W, W^{−1/2}
   JointMatrix K_z_;             // Pᵀ K_s P
   JointMatrix K_z_judged_;      // Pᵀ K_judged P, where it is another
-  TaskJacobian J_z_;            // 9 × nz: com, hands in the world, times P
+  PointRows J_z_;               // 15 × nz: com, hands in the world, hands on the base, times P
   BudgetRows rows_;
   BudgetFactor factor_;  // of M, of M − m with a floor
   JointMatrix floor_;    // m, nz × nz; used with a floor only

@@ -114,13 +114,20 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
       // tasks
       const ConstMatrix N = contact.N;
       const ConstMatrix* N_arg = contact.closed ? &N : nullptr;
-      const PointReading* points[] = {
-          &reading.com, &reading.hand_in_world[0], &reading.hand_in_world[1]};
-      const Jacobian3* jacobians[] = {
-          &contact.com, &contact.hand_in_world[0], &contact.hand_in_world[1]};
+      const PointReading* points[] = {&reading.com,
+                                      &reading.hand_in_world[0],
+                                      &reading.hand_in_world[1],
+                                      &reading.hand_on_base[0],
+                                      &reading.hand_on_base[1]};
+      const Jacobian3* jacobians[] = {&contact.com,
+                                      &contact.hand_in_world[0],
+                                      &contact.hand_in_world[1],
+                                      &contact.hand_on_base[0],
+                                      &contact.hand_on_base[1]};
+      // a budget's hands are on the base: it says nothing of a hand in the world
       const std::optional<Eigen::Vector3d> bounds[] = {
-          options.budget.com, options.budget.hand[0], options.budget.hand[1]};
-      for (int p = 0; p < 3; ++p) {
+          options.budget.com, {}, {}, options.budget.hand[0], options.budget.hand[1]};
+      for (int p = 0; p < 5; ++p) {
         if (p == 0 && mode == ContactMode::kFlight) {
           EXPECT_EQ(reading.com.status, StiffnessStatus::kNoSupport);
           EXPECT_TRUE(std::isnan(reading.com.K_x(0, 0)));

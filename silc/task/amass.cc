@@ -9,6 +9,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/npz/npz.h"
 
 namespace silc {
@@ -16,9 +17,9 @@ namespace {
 
 // joints of SMPL and SMPL-H, left and right
 constexpr int kCollar[2] = {13, 14}, kShoulder[2] = {16, 17}, kElbow[2] = {18, 19};
-constexpr int kSmplNumbers = 66;  // 22 body joints; hands and face follow
-constexpr int kSolvedJoints = 4;  // of an arm
-constexpr double kMaxAngle = 20;  // [rad] of an axis-angle vector: a few turns at most
+constexpr int kSmplNumbers = 66;      // 22 body joints; hands and face follow
+constexpr int kSolvedJoints = 4;      // of an arm
+constexpr double kMaxAxisAngle = 20;  // [rad] of an axis-angle vector: a few turns at most
 
 Eigen::Matrix3d Rotation(const double* pose, int joint) {
   const Eigen::Vector3d v(pose[3 * joint], pose[3 * joint + 1], pose[3 * joint + 2]);
@@ -194,7 +195,7 @@ MotionClip RetargetAmass(const NpzFile& file, const RobotModel& robot) {
   for (std::int64_t f = 0; f < frames; f += every) {
     const double* pose = &values[static_cast<std::size_t>(f * width)];
     for (int k = 0; k < kSmplNumbers; ++k) {
-      if (std::abs(pose[k]) > kMaxAngle)
+      if (std::abs(pose[k]) > kMaxAxisAngle)
         poses.Fail(fmt::format("[{}, {}] = {} is no angle", f, k, pose[k]));
     }
     clip.worst = std::max(clip.worst, retargeter.Solve(SmplArmDirections(pose), arms));

@@ -10,6 +10,7 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/npz/npz.h"
 #include "silc/robot/robot_model.h"
@@ -163,9 +164,8 @@ MotionClip ParseMotionNpz(std::string_view bytes,
 
 MotionClip ReadMotion(const std::string& path, const RobotModel& robot) {
   const std::string ending = std::filesystem::path(path).extension().string();
-  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
-  if (ending == ".csv") return ParseMotionCsv(ReadFile(path, kMaxBytes), path, robot);
-  if (ending == ".npz") return ParseMotionNpz(ReadFile(path, kMaxBytes), path, robot);
+  if (ending == ".csv") return ParseMotionCsv(ReadFile(path, kMaxMotionBytes), path, robot);
+  if (ending == ".npz") return ParseMotionNpz(ReadFile(path, kMaxMotionBytes), path, robot);
   throw ConfigError(path + ": a motion is a .csv or a .npz (mjlab or AMASS)");
 }
 

@@ -39,7 +39,6 @@ struct MotionClip {
 MotionClip ReadMotion(const std::string& path, const RobotModel& robot);
 MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const RobotModel& robot);
 MotionClip ParseMotionNpz(std::string_view bytes, const std::string& file, const RobotModel& robot);
-inline constexpr int kMaxMotionFrames = 1 << 20;
 
 /// What `silc motion inspect` prints: format, frames, rate, duration, and per arm joint range and
 /// largest speed, with those beyond the joint's limit marked.

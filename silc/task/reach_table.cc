@@ -33,7 +33,7 @@ ArmClearance::ArmClearance(const RobotModel& robot, double clearance)
   }
   allowed_.assign(static_cast<std::size_t>(m.nbody) * m.nbody, 0);
   StandInPose(robot, robot.spec().StandingPose(), data_.get());
-  float standing[kUpperJoints];
+  float standing[kUpperJoints] = {};
   for (std::size_t j = 0; j < upper_.size(); ++j) {
     standing[j] = static_cast<float>(robot.spec().StandingPose().q[upper_[j]]);
   }
@@ -81,7 +81,7 @@ OwnedReachTable MakeReachTable(const RobotModel& robot, const ReachOptions& opti
     table.num_poses = 1;
     return table;
   }
-  float pose[kUpperJoints] = {}, low[kUpperJoints], high[kUpperJoints];
+  float pose[kUpperJoints] = {}, low[kUpperJoints] = {}, high[kUpperJoints] = {};
   for (int j = 0; j < n; ++j) {
     const int joint = upper[j];
     const double q_low = robot.q_min()[joint], q_high = robot.q_max()[joint];

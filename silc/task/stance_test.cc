@@ -3,7 +3,7 @@
 
 #include "silc/base/rng.h"
 #include "silc/stiffness/contact_mode.h"
-#include "silc/task/task_step.h"
+#include "silc/task/stance.h"
 
 namespace silc {
 namespace {

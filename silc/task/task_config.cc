@@ -249,7 +249,7 @@ TaskFile ParseTaskFile(std::string_view text, const std::string& path) {
 }
 
 TaskFile ReadTaskFile(const std::string& path) {
-  return ParseTaskFile(ReadFile(path, 1 << 20), path);
+  return ParseTaskFile(ReadFile(path, kMaxYamlBytes), path);
 }
 
 void SetTaskField(TaskConfig* config, const std::string& path, const std::string& value) {

@@ -176,7 +176,9 @@ void CheckBudget(const TrainConfig& config) {
         config.mode,
         config.learn.penalty.method));
   }
-  if (config.learn.penalty.method != "silc" || config.budget.condition == Condition::kDisc) return;
+  if (config.learn.penalty.method != Name(Method::kSilc) ||
+      config.budget.condition == Condition::kDisc)
+    return;
   throw ConfigError(fmt::format(
       "--mode {}: method silc trains the disc condition (S7c), and this budget asks for the {} "
       "one; "
@@ -338,7 +340,7 @@ std::string BudgetNote(const TrainConfig& config) {
                           : config.mode_from == "preset" ? " (the preset's)"
                                                          : "";
   // the paper's method has a condition of its own on K₁, in which nothing that is sensed follows
-  const std::string terms = config.learn.penalty.method == "silc"
+  const std::string terms = config.learn.penalty.method == Name(Method::kSilc)
                                 ? BudgetTerms(config.budget)
                                 : fmt::format("trained by {}; judged with {}",
                                               BoundedBy(config.learn.penalty.method),

@@ -78,7 +78,8 @@ void TrimMetrics(const std::string& folder, int iteration) {
   std::uintmax_t kept = 0;  // [byte]
   std::string replaced;
   for (std::string line; std::getline(lines, line) && !lines.eof();) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const bool ours = line.size() <= kMaxMetricsLineBytes;
+    const auto json = ours ? nlohmann::json::parse(line, nullptr, false) : nlohmann::json();
     if (replaced.empty() && (!json.is_object() || IterationOf(json) <= iteration)) {
       kept += line.size() + 1;
     } else {
@@ -103,7 +104,7 @@ std::string ConfigChecksum(std::string_view yaml) { return fmt::format("{:08x}",
 void RequireOwnConfig(const std::string& folder) {
   const std::string list = folder + "/config.crc32c";
   if (!fs::exists(list)) return;  // a run of before the list
-  const std::string checksum = ConfigChecksum(ReadFile(folder + "/config.yaml"));
+  const std::string checksum = ConfigChecksum(ReadFile(folder + "/config.yaml", kMaxYamlBytes));
   if (ReadFile(list).find(checksum + "\n") != std::string::npos) return;
   throw ConfigError(
       folder +

@@ -86,11 +86,13 @@ std::string ExportHtml(ExportOptions options, const std::function<void(double)>&
   LiveSimulation simulation(options.simulation);
   const int steps = static_cast<int>(std::lround(options.seconds / simulation.period()));
   std::vector<std::string> frames;
+  // a robot without hands is pushed at its pelvis twice
+  const std::uint32_t hand = simulation.limits().pushes == 3 ? 1 : 0;
   for (int step = 0; step < steps; ++step) {
     const auto at = [&](double second) {
       return step == static_cast<int>(std::lround(second / simulation.period()));
     };
-    if (at(1)) simulation.Apply({InputType::kPush, 0, 1, {}});
+    if (at(1)) simulation.Apply({InputType::kPush, 0, hand, {}});
     if (at(6)) simulation.Apply({InputType::kPush, 0, 0, {}});
     const StateFrame frame = simulation.Step();
     if (step % 2 == 0) frames.push_back(EncodeState(frame));  // 25 a second are enough to look at

@@ -25,7 +25,7 @@ ObserverOptions ReaderOptions(const ReadingSetup& setup) {
   return options;
 }
 
-// ∂p_WP/∂q of a point on a body, the base following the joints through the feet (S5).
+// (S5) of a point on a body.
 Jacobian3 ContactJacobianOf(const RobotModel& robot,
                             const mjData& data,
                             const ContactKinematics& contact,
@@ -35,9 +35,11 @@ Jacobian3 ContactJacobianOf(const RobotModel& robot,
   using Full = Eigen::Matrix<double, 3, Eigen::Dynamic, Eigen::RowMajor>;
   Full full(3, model->nv);
   mj_jac(model, &data, full.data(), nullptr, p_WP.data(), body);
-  Jacobian3 J(3, robot.num_joints());
-  for (int i = 0; i < robot.num_joints(); ++i) J.col(i) = full.col(robot.dof_address()[i]);
-  J += full.middleCols(robot.base_dof_address(), 6) * contact.B;
+  FloatingJacobian3 J_x(3, 6 + robot.num_joints());
+  J_x.leftCols<6>() = full.middleCols(robot.base_dof_address(), 6);
+  for (int i = 0; i < robot.num_joints(); ++i) J_x.col(6 + i) = full.col(robot.dof_address()[i]);
+  Jacobian3 J;
+  ThroughBase(contact, J_x, &J);
   return J;
 }
 
@@ -101,14 +103,17 @@ LiveReading LiveReader::Read(ObservedState* state) {
     J[kHeldPoint] = &held_J;
   }
 
-  // what a lasting force finds: (S3) with every channel followed, and gravity's own stiffness
+  // what a lasting force finds: (S3) with every channel followed, and gravity's own stiffness;
+  // nothing where the action loop does not settle at (S3)
   if (reading.contact_status == StiffnessStatus::kOk) {
     PolicySums sums;
     SumPolicy(jacobians_, n, &sums);
     StaticStiffness felt;
     JointMatrix H;
-    StiffnessStatus status =
-        SolveQuasiStatic(setup_->servo, sums, {.torque = true, .E = &contact.E}, &felt);
+    StiffnessStatus status = reading.static_status;
+    if (status == StiffnessStatus::kOk) {
+      status = SolveQuasiStatic(setup_->servo, sums, {.torque = true, .E = &contact.E}, &felt);
+    }
     if (status == StiffnessStatus::kOk) {
       status = ComputeGeometricStiffness(robot_, *data, state->tau, contact, &H);
     }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "silc/base/test_paths.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/observation.h"
@@ -14,15 +16,13 @@ namespace {
 
 class LiveReadingTest : public ::testing::Test {
  protected:
-  LiveReadingTest() : robot_(MakeRobot()), policy_(MakePolicy()) {}
+  explicit LiveReadingTest(const char* policy = "policies/g1_loco_silc_compliance.onnx")
+      : robot_(MakeRobot()), policy_(LoadPolicy(SourcePath(policy), "", robot_)) {}
 
   static RobotModel MakeRobot() {
     LoadOptions firm;
     firm.firm_contacts = true;
     return RobotModel::Load("g1", firm);
-  }
-  Policy MakePolicy() {
-    return LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot_);
   }
   // standing, settled, asked and not yet moved on
   ClosedLoop Settled() {
@@ -101,6 +101,27 @@ TEST_F(LiveReadingTest, AHeldPointOnTheHandIsTheHand) {
   EXPECT_NEAR(reading.points[kHeldPoint].worst, reading.points[2].worst, 1e-6);
   // and nothing is said of it while nothing is held
   EXPECT_FALSE(Read(&loop).points[kHeldPoint].C_felt.allFinite());
+}
+
+class BaselineReadingTest : public LiveReadingTest {
+ protected:
+  BaselineReadingTest() : LiveReadingTest("policies/g1_loco_baseline.onnx") {}
+};
+
+// (S3) is what the action loop settles at: where that loop is unstable nothing is said of what a
+// lasting force would move, at the hands or at a point that is held.
+TEST_F(BaselineReadingTest, AnUnstableActionLoopFeelsLikeNothingKnown) {
+  ClosedLoop loop = Settled();
+  HeldPoint held;
+  held.body = robot_.hand_body()[kLeft];
+  const LiveReading reading = Read(&loop, held);
+  ASSERT_GT(reading.view.loop_radius, 1);
+  ASSERT_EQ(reading.view.status, static_cast<int>(StiffnessStatus::kUnstableActionLoop));
+  for (const PointView& point : reading.points) {
+    EXPECT_TRUE(point.C_felt.array().isNaN().all()) << point.C_felt;
+    EXPECT_TRUE(std::isnan(point.worst));
+    EXPECT_TRUE(point.C_budget.allFinite()) << "the budget is known all the same";
+  }
 }
 
 TEST_F(LiveReadingTest, TheThreadObservesTheNewestState) {

@@ -163,6 +163,7 @@ const InputShape* ShapeOf(std::uint8_t type) {
       {1, 0},                                                 // kSamePush
       {0, 1, {{1, 5000}}},                                    // kSpring
       {1, 3, {kStiffness, kStiffness, kStiffness}},           // kTold
+      {1, 1, {{0, 60}}},                                      // kShown
   };
   if (type == 0 || type >= std::size(kShapes)) return nullptr;
   return &kShapes[type];
@@ -189,7 +190,7 @@ std::string CheckIndices(const Input& input, const InputLimits& limits) {
       return fault.empty() ? below("budget", input.index, limits.budgets) : fault;
     }
     case InputType::kPush:
-      return below("push", input.index, static_cast<std::uint32_t>(PushButtons().size()));
+      return below("push", input.index, limits.pushes);
     case InputType::kTold:
       return below("robot", input.index, limits.robots);
     case InputType::kGravity:
@@ -281,14 +282,15 @@ std::optional<StateFrame> DecodeState(std::string_view bytes) {
   return frame;
 }
 
-const std::vector<PushButton>& PushButtons() {
+std::vector<PushButton> PushButtons(bool has_hands) {
   // silc eval com-impulse, hand-load and push have the same numbers
-  static const std::vector<PushButton> kButtons = {
+  std::vector<PushButton> buttons = {
       {"150 N for 0.05 s on the pelvis", false, {-150, 0, 0}, 0.05},
       {"40 N down on the left hand for 2 s", true, {0, 0, -40}, 2},
       {"600 N for 0.08 s on the pelvis", false, {-600, 0, 0}, 0.08},
   };
-  return kButtons;
+  if (!has_hands) std::erase_if(buttons, [](const PushButton& button) { return button.at_hand; });
+  return buttons;
 }
 
 std::optional<Input> DecodeInput(std::string_view bytes,

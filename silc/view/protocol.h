@@ -95,7 +95,7 @@ std::string EncodeState(const StateFrame& frame);
 std::optional<StateFrame> DecodeState(std::string_view bytes);
 
 enum class InputType : std::uint8_t {
-  kAck = 1,        // u32 sequence
+  kAck = 1,        // u32 sequence of a frame that has come
   kHand = 2,       // u32 1 take the robot in hand, 0 let go
   kGrab = 3,       // u32 robot, u32 body, 3 × f32 p_BP [m]
   kPull = 4,       // 3 × f32 p_W of the spring's other end [m]
@@ -104,13 +104,14 @@ enum class InputType : std::uint8_t {
   kPause = 7,      // u32 0 or 1
   kSpeed = 8,      // f32 [1] of real time
   kReset = 9,      //
-  kPush = 10,      // u32 index of kPushes
+  kPush = 10,      // u32 index of PushButtons()
   kPolicy = 11,    // u32 robot, u32 index
   kBudget = 12,    // u32 robot, u32 index
   kGravity = 13,   // u32 0 as the budget says, 1 held, 2 followed
   kSamePush = 14,  // u32 0 or 1
   kSpring = 15,    // f32 [N/m] of the mouse's spring
   kTold = 16,      // u32 robot, f32 com, hands [N/m], null space: the budget it is told
+  kShown = 17,     // u32 sequence, f32 [s] since its picture was presented
 };
 
 /// One word from a page, checked. Which fields mean something depends on the type.
@@ -128,11 +129,12 @@ struct PushButton {
   Eigen::Vector3d f_W;  // [N]
   double duration;      // [s]
 };
-const std::vector<PushButton>& PushButtons();
+/// Those that a robot can be given: without hands none at the hand.
+std::vector<PushButton> PushButtons(bool has_hands);
 
 /// What indices may be: the sizes of the lists that they point into.
 struct InputLimits {
-  std::uint32_t robots = 0, bodies = 0, policies = 0, budgets = 0;
+  std::uint32_t robots = 0, bodies = 0, policies = 0, budgets = 0, pushes = 0;
 };
 
 inline constexpr std::size_t kMaxInputBytes = 64;

@@ -114,7 +114,7 @@ TEST(Protocol, DamagedFramesAreNone) {
   EXPECT_FALSE(DecodeState(other));
 }
 
-const InputLimits kLimits{.robots = 2, .bodies = 31, .policies = 5, .budgets = 6};
+const InputLimits kLimits{.robots = 2, .bodies = 31, .policies = 5, .budgets = 6, .pushes = 3};
 
 std::optional<Input> Decode(const std::string& bytes, std::string* error) {
   return DecodeInput(bytes, kLimits, error);
@@ -136,7 +136,8 @@ TEST(Protocol, InputsComeBackAsTheyWere) {
                                {InputType::kGravity, 0, 2, {}},
                                {InputType::kSamePush, 0, 0, {}},
                                {InputType::kSpring, 0, 0, {200}},
-                               {InputType::kTold, 0, 1, {400, 200, 100}}};
+                               {InputType::kTold, 0, 1, {400, 200, 100}},
+                               {InputType::kShown, 0, 4000000000u, {0.0625}}};
   for (const Input& input : inputs) {
     std::string error;
     const std::optional<Input> back = Decode(EncodeInput(input), &error);
@@ -167,6 +168,8 @@ TEST(Protocol, WhatIsOutsideIsRefusedInWords) {
       {{InputType::kTold, 0, 0, {400, -200, 100}}, "outside"},
       {{InputType::kTold, 0, 0, {400, 200, nan}}, "outside"},
       {{InputType::kTold, 0, 0, {1e9, 200, 100}}, "outside"},
+      {{InputType::kShown, 0, 7, {-1}}, "outside"},
+      {{InputType::kShown, 0, 7, {nan}}, "outside"},
       {{InputType::kPause, 0, 2, {}}, "switch"}};
   for (const auto& [input, words] : cases) {
     std::string error;
@@ -189,11 +192,11 @@ TEST(Protocol, FuzzedInputsNeverGetThroughUnchecked) {
       if (bytes.size() > 3 && trial % 4 == 0) {  // past the version
         bytes[0] = kProtocolVersion;
         bytes[1] = 0;
-        bytes[2] = static_cast<char>(rng() % 19);
+        bytes[2] = static_cast<char>(rng() % 20);
       }
     } else {
       Input input;
-      input.type = static_cast<InputType>(1 + rng() % 16);
+      input.type = static_cast<InputType>(1 + rng() % 17);
       bytes = EncodeInput(input);
       for (unsigned k = 0; k < 1 + rng() % 3; ++k) bytes[rng() % bytes.size()] = byte();
       if (rng() % 8 == 0) bytes.resize(rng() % (bytes.size() + 9));

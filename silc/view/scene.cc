@@ -90,9 +90,7 @@ std::string SceneJson(const RobotModel& robot, const SceneLists& lists) {
                      {"pos", Numbers(model->site_pos + 3 * robot.hand_site()[hand], 3)}});
   }
   json pushes = json::array();
-  for (const PushButton& button : PushButtons()) {
-    if (!button.at_hand || robot.has_hands()) pushes.push_back(button.name);
-  }
+  for (const PushButton& button : PushButtons(robot.has_hands())) pushes.push_back(button.name);
   const json scene = {{"version", kProtocolVersion},
                       {"number", lists.number},
                       {"robot", robot.spec().title},

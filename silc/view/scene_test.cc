@@ -50,6 +50,7 @@ TEST(Scene, ShowsOtherRobotsToo) {
   for (const char* robot : {"t1", "berkeley"}) {
     EXPECT_GT(SceneOf(robot)["shapes"].size(), 5u) << robot;
   }
+  EXPECT_EQ(SceneOf("berkeley")["pushes"].size(), 2u) << "it has no hand to push";
 }
 
 }  // namespace

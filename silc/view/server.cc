@@ -41,6 +41,9 @@ using Error = beast::error_code;
 using nlohmann::json;
 
 constexpr std::size_t kMaxTexts = 32;  // sentences waiting for one page
+// What is longer than any input is read up to here, so that the page can be told why it is closed;
+// beyond that the WebSocket ends without words.
+constexpr std::size_t kMaxReadBytes = 4096;
 constexpr std::size_t kMaxHeaderBytes = 16384;
 constexpr auto kHttpTimeout = std::chrono::seconds(15);
 constexpr std::size_t kSlowestBytesPerSecond = 500000;  // of a large answer; slower is cut off
@@ -80,8 +83,6 @@ struct Hub {
   std::shared_ptr<const std::string> newest;
   bool distributing = false;
   ServerStats stats;
-  double latency_sum = 0;
-  std::uint64_t latency_count = 0;
 
   void TellHands();
 };
@@ -99,7 +100,7 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
 
   void Accept(const http::request<http::empty_body>& request) {
     socket_.set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
-    socket_.read_message_max(kMaxInputBytes);
+    socket_.read_message_max(kMaxReadBytes);
     socket_.async_accept(request, [self = shared_from_this()](Error error) {
       if (!error) self->Begin();
     });
@@ -120,10 +121,7 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
   // Says why and closes; nothing this page sends is looked at any more.
   void Refuse(const std::string& why) {
     if (closing_) return;
-    {
-      const std::scoped_lock lock(hub_->mutex);
-      ++hub_->stats.refused;
-    }
+    CountRefused();
     Tell({{"error", why}});
     closing_ = true;
     Write();
@@ -135,6 +133,11 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
   }
 
  private:
+  void CountRefused() {
+    const std::scoped_lock lock(hub_->mutex);
+    ++hub_->stats.refused;
+  }
+
   void Begin() {
     if (static_cast<int>(hub_->pages.size()) >= hub_->options.max_pages) {
       Refuse(fmt::format("{} pages are open already, which is the most", hub_->pages.size()));
@@ -153,12 +156,8 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
 
   void Read() {
     socket_.async_read(buffer_, [self = shared_from_this()](Error error, std::size_t) {
-      if (error == websocket::error::message_too_big) {
-        self->Refuse(fmt::format("a message of more than {} bytes", kMaxInputBytes));
-        self->Leave();
-        return;
-      }
       if (error) {
+        if (error == websocket::error::message_too_big) self->CountRefused();
         self->Leave();
         return;
       }
@@ -176,7 +175,8 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
   void Take() {
     const double now = SteadySeconds();
     if (!rate_.Take(now)) {
-      Refuse(fmt::format("more than {} messages a second", hub_->options.input_rate));
+      Refuse(fmt::format("more than {0} messages at once, or {0} a second on average",
+                         hub_->options.input_rate));
       return;
     }
     const auto data = buffer_.cdata();
@@ -188,13 +188,13 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
       Refuse(error.empty() ? "a text message; only binary ones are taken" : error);
       return;
     }
-    if (input->type == InputType::kAck) {
-      const std::optional<double> latency = flow_.Acked(input->index, now);
+    if (input->type == InputType::kAck || input->type == InputType::kShown) {
+      const bool shown = input->type == InputType::kShown;
+      const std::optional<double> latency =
+          shown ? flow_.Shown(input->index, now - input->value[0]) : flow_.Acked(input->index, now);
       if (latency) {
         const std::scoped_lock lock(hub_->mutex);
-        hub_->latency_sum += *latency;
-        ++hub_->latency_count;
-        hub_->stats.latency_max = std::max(hub_->stats.latency_max, *latency);
+        (shown ? hub_->stats.shown : hub_->stats.acknowledged).Add(*latency);
       }
       Write();
       return;
@@ -202,8 +202,8 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
     if (input->type == InputType::kHand) {
       if (input->index == 0)
         LetGo();
-      else if (!hub_->hand.Ask(id_, now))
-        Tell({{"notice", "another page has its hand on the robot"}});
+      else
+        TakeInHand(now);
       hub_->TellHands();
       return;
     }
@@ -213,9 +213,24 @@ class PageSession : public std::enable_shared_from_this<PageSession> {
     hub_->source.apply(*input);
   }
 
+  void TakeInHand(double now) {
+    const bool taken = !hub_->hand.is_free() && !hub_->hand.IsHeldBy(id_);
+    if (!hub_->hand.Ask(id_, now)) {
+      Tell({{"notice",
+             fmt::format("another page has its hand on the robots and has used it within {} s",
+                         hub_->options.hand_idle)}});
+    } else if (taken) {
+      Release();  // what the idle holder pulled
+    }
+  }
+
   void LetGo() {
     if (!hub_->hand.IsHeldBy(id_)) return;
     hub_->hand.GiveBack(id_);
+    Release();
+  }
+
+  void Release() {
     Input release;
     release.type = InputType::kRelease;
     hub_->source.apply(release);
@@ -420,6 +435,12 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
 }  // namespace
 
+void LatencyStats::Add(double latency) {
+  ++count;
+  mean += (latency - mean) / static_cast<double>(count);
+  max = std::max(max, latency);
+}
+
 struct ViewServer::Impl {
   Impl() : acceptor(context) {}
 
@@ -476,8 +497,10 @@ ViewServer::ViewServer(const ServerOptions& options, ServerSource source)
         fmt::format("--host {}: others could push the robot: give a --token, or 'random' for one",
                     options.host));
   }
+  if (!options.token.empty()) CheckToken(options.token);
   Hub& hub = *impl_->hub;
   hub.options = options;
+  hub.hand = HandOnRobot(options.hand_idle);
   hub.source = std::move(source);
   Error error;
   const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
@@ -551,13 +574,7 @@ ServerStats ViewServer::Stats() {
   Hub& hub = *impl_->hub;
   ServerStats stats = hub.stats;
   stats.pages = static_cast<int>(pages);
-  if (hub.latency_count > 0) {
-    stats.latency_mean = hub.latency_sum / static_cast<double>(hub.latency_count);
-  }
-  stats.acknowledged = hub.latency_count;
-  hub.latency_sum = 0;
-  hub.latency_count = 0;
-  hub.stats.latency_max = 0;
+  hub.stats.acknowledged = hub.stats.shown = {};
   return stats;
 }
 

@@ -14,7 +14,8 @@ struct ServerOptions {
   int port = 8080;    // 0: any that is free
   std::string token;  // pages have to name it; "" for none, on the loopback only
   int max_pages = 64;
-  double input_rate = 400;  // [1/s] messages of one page; it sends some 110 when it drags
+  double input_rate = 400;  // [1/s] messages of one page, and [1] at once; a drag sends some 100
+  double hand_idle = 10;    // [s] after which a page that does nothing can lose the hand
 };
 
 /// What the server asks of the simulation. Called on the server's thread.
@@ -28,13 +29,21 @@ struct ServerSource {
   std::string recording_page;
 };
 
+/// Times from a state to something that a page did with its frame.
+struct LatencyStats {
+  std::uint64_t count = 0;
+  double mean = 0, max = 0;  // [s]
+
+  void Add(double latency);
+};
+
 struct ServerStats {
   int pages = 0;
   std::uint64_t frames_sent = 0, bytes_sent = 0, refused = 0;
-  /// [s] from a state to the page's acknowledgement of its frame, over all pages: mean and largest
-  /// of `acknowledged` frames, since the last call.
-  double latency_mean = 0, latency_max = 0;
-  std::uint64_t acknowledged = 0;
+  /// Over all pages, since the last call: until a page acknowledged the frame, and until the
+  /// picture of the frame was on the screen. Pages tell of pictures where they are asked to
+  /// (page/presented.js), and only of those that were drawn.
+  LatencyStats acknowledged, shown;
   double cpu_time = 0;  // [s] of the server's thread since it began
 };
 
@@ -42,8 +51,8 @@ struct ServerStats {
 /// never waits: a frame that no page can take yet is replaced by the next.
 class ViewServer {
  public:
-  /// Binds and begins to serve. Throws ConfigError when host and port cannot be had, or when a host
-  /// beyond the loopback comes without a token.
+  /// Binds and begins to serve. Throws ConfigError when host and port cannot be had, when a host
+  /// beyond the loopback comes without a token, and for tokens as CheckToken() does.
   ViewServer(const ServerOptions& options, ServerSource source);
   /// Closes every page and ends the thread.
   ~ViewServer();

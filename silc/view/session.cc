@@ -6,23 +6,34 @@
 #include <algorithm>
 #include <random>
 
+#include "silc/base/error.h"
+
 namespace silc {
 
 void FrameFlow::Sent(std::uint32_t sequence, double taken) {
   in_flight_.emplace_back(sequence, taken);
+  not_shown_.emplace_back(sequence, taken);
+  if (not_shown_.size() > kRemembered) not_shown_.pop_front();
+}
+
+std::optional<double> FrameFlow::TakeOut(std::uint32_t sequence, double then, Frames* frames) {
+  const auto found = std::ranges::find(*frames, sequence, &Frames::value_type::first);
+  if (found == frames->end()) return std::nullopt;
+  const double taken = found->second;
+  frames->erase(frames->begin(), found + 1);
+  return then - taken;
 }
 
 std::optional<double> FrameFlow::Acked(std::uint32_t sequence, double now) {
-  const auto found =
-      std::ranges::find(in_flight_, sequence, &std::pair<std::uint32_t, double>::first);
-  if (found == in_flight_.end()) return std::nullopt;
-  const double taken = found->second;
-  in_flight_.erase(in_flight_.begin(), found + 1);
-  return now - taken;
+  return TakeOut(sequence, now, &in_flight_);
+}
+
+std::optional<double> FrameFlow::Shown(std::uint32_t sequence, double presented) {
+  return TakeOut(sequence, presented, &not_shown_);
 }
 
 bool HandOnRobot::Ask(std::uint64_t page, double now) {
-  if (holder_ && *holder_ != page && now - used_ < kIdle) return false;
+  if (holder_ && *holder_ != page && now - used_ < idle_) return false;
   holder_ = page;
   used_ = now;
   return true;
@@ -76,6 +87,22 @@ std::string QueryValue(std::string_view target, std::string_view key) {
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
   }
   return "";
+}
+
+void CheckToken(std::string_view token) {
+  const auto plain = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  if (token.size() >= kTokenLeast && token.size() <= kTokenMost &&
+      std::ranges::all_of(token, plain)) {
+    return;
+  }
+  // what was given is a secret, and is not repeated
+  throw ConfigError(fmt::format(
+      "--token: must be {} to {} letters, digits, '-' or '_', or 'random', which makes such a one",
+      kTokenLeast,
+      kTokenMost));
 }
 
 std::string RandomToken() {

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
+
+#include "silc/base/error.h"
 
 namespace silc {
 namespace {
@@ -34,6 +38,28 @@ TEST(FrameFlow, AcknowledgementsOfNothingOpenNothing) {
   EXPECT_TRUE(flow.Acked(2, 1));
   EXPECT_FALSE(flow.Acked(2, 1)) << "twice";
   EXPECT_FALSE(flow.Acked(1, 1)) << "went with the second";
+}
+
+// An acknowledgement says that a frame has come, nothing of its picture; a picture is of one frame.
+TEST(FrameFlow, APictureCountsForItsOwnFrame) {
+  FrameFlow flow;
+  for (std::uint32_t frame = 1; frame <= 4; ++frame) flow.Sent(frame, 0.02 * frame);
+  EXPECT_TRUE(flow.Acked(4, 0.1));
+  EXPECT_DOUBLE_EQ(flow.Shown(3, 0.2).value(), 0.2 - 0.06)
+      << "from its own state, acknowledged or not";
+  EXPECT_FALSE(flow.Shown(3, 0.3)) << "twice";
+  EXPECT_FALSE(flow.Shown(2, 0.3)) << "was overtaken";
+  EXPECT_FALSE(flow.Shown(99, 0.3)) << "was never sent";
+  EXPECT_DOUBLE_EQ(flow.Shown(4, 0.3).value(), 0.3 - 0.08);
+  // a picture does not make room for frames
+  for (std::uint32_t frame = 5; frame <= 8; ++frame) flow.Sent(frame, 1);
+  EXPECT_TRUE(flow.Shown(8, 2));
+  EXPECT_FALSE(flow.MaySend());
+  // a page that never tells of pictures costs no memory
+  for (std::uint32_t frame = 9; frame < 9 + 2 * FrameFlow::kRemembered; ++frame)
+    flow.Sent(frame, 3);
+  EXPECT_FALSE(flow.Shown(9, 4)) << "forgotten";
+  EXPECT_TRUE(flow.Shown(9 + FrameFlow::kRemembered, 4));
 }
 
 TEST(HandOnRobot, OneAtATimeUntilItLetsGoOrFallsAsleep) {
@@ -80,6 +106,32 @@ TEST(Session, OnlyItsOwnPageMayOpenASocket) {
   EXPECT_FALSE(OriginAllowed("http://evil.example", "127.0.0.1:8080"));
   EXPECT_FALSE(OriginAllowed("http://127.0.0.1:9999", "127.0.0.1:8080")) << "another server here";
   EXPECT_FALSE(OriginAllowed("null", "127.0.0.1:8080"));
+}
+
+TEST(Session, ATokenIsLongEnoughAndPlain) {
+  EXPECT_NO_THROW(CheckToken("0123456789abcdef"));
+  EXPECT_NO_THROW(CheckToken("ABC_xyz-0123456789"));
+  EXPECT_NO_THROW(CheckToken(RandomToken()));
+  EXPECT_NO_THROW(CheckToken(std::string(128, 'a')));
+  const std::vector<std::string> wrong = {"",
+                                          "x",
+                                          "0123456789abcde",
+                                          "0123456789abcdef+b",
+                                          "0123456789abcdef b",
+                                          "0123456789abcdef&robot=1",
+                                          "0123456789abcdef#",
+                                          "0123456789abcdef\xc3\xa4",
+                                          std::string(129, 'a')};
+  for (const std::string& token : wrong) {
+    try {
+      CheckToken(token);
+      ADD_FAILURE() << "taken: " << token;
+    } catch (const ConfigError& error) {
+      EXPECT_STREQ(error.what(),
+                   "--token: must be 16 to 128 letters, digits, '-' or '_', or 'random', which "
+                   "makes such a one");
+    }
+  }
 }
 
 TEST(Session, TokensAndQueries) {

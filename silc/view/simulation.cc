@@ -14,7 +14,6 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/nan.h"
-#include "silc/config/policy_budget.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/load_policy.h"
 #include "silc/robot/kinematics.h"
@@ -27,14 +26,44 @@ namespace {
 using Eigen::Vector3d;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLieTime = 2;           // [s] that a fallen robot lies before it is stood up
-constexpr double kShownAfterPush = 3;    // [s] that a push button's displacement is followed
-constexpr double kBehind = 0.2;          // [s] of delay that is given up instead of caught up
-constexpr std::size_t kMaxQueued = 256;  // inputs per control step; the server's rate is far below
+constexpr double kLieTime = 2;            // [s] that a fallen robot lies before it is stood up
+constexpr double kShownAfterPush = 3;     // [s] that a push button's displacement is followed
+constexpr double kBehind = 0.2;           // [s] of delay that is given up instead of caught up
+constexpr std::size_t kMaxQueued = 1024;  // inputs per control step; more than a page's burst
 const char kOwnBudget[] = "the policy's own";
 
 double SecondsNow() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+// Whether `later` makes `earlier` needless: what takes long is carried out once a step, as it was
+// asked for last.
+bool Replaces(const Input& later, const Input& earlier) {
+  if (later.type != earlier.type) return false;
+  switch (later.type) {
+    case InputType::kPolicy:
+    case InputType::kBudget:
+      return later.robot == earlier.robot;
+    case InputType::kTold:
+      return later.index == earlier.index;  // the robot
+    case InputType::kGravity:
+    case InputType::kReset:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The inputs of one step without those that a later one replaces, in their order.
+std::vector<Input> WithoutReplaced(const std::vector<Input>& inputs) {
+  std::vector<Input> kept;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto replaces = [&](const Input& later) { return Replaces(later, inputs[i]); };
+    if (std::none_of(inputs.begin() + static_cast<std::ptrdiff_t>(i) + 1, inputs.end(), replaces)) {
+      kept.push_back(inputs[i]);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -42,10 +71,8 @@ double SecondsNow() {
 struct LiveSimulation::Robot {
   std::uint32_t policy = 0, budget = 0;  // indices
   TrainingNotes notes;
-  UserBudget judged_by;
-  BudgetCommand ranges;              // of a commanded policy; none for the others
-  std::optional<BudgetValues> told;  // what it is told
-  std::optional<std::string> asked;  // the same as --budget says it; none: the middle
+  std::optional<std::string> asked;  // what a commanded policy is told, as --budget says it
+  ChosenBudget chosen;               // by `budget` and `asked`
   std::unique_ptr<ClosedLoop> loop;
   ContactModeTracker tracker;
   std::shared_ptr<const ReadingSetup> setup;
@@ -67,6 +94,7 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
   firm.firm_contacts = true;
   robot_model_ = std::make_unique<const RobotModel>(RobotModel::Load(options_.robot, firm));
 
+  push_buttons_ = PushButtons(robot_model_->has_hands());
   policy_files_ = options_.policies;
   for (const std::string& choice : options_.choices) {
     const auto same = [&](const std::string& file) {
@@ -89,8 +117,15 @@ LiveSimulation::LiveSimulation(SimulationOptions options) : options_(std::move(o
     robot->budget = options_.mode ? 1 : 0;
     // the same file twice shows two robots of it: the index of its first place
     const auto place = std::ranges::find(policy_files_, options_.policies[i]);
-    GivePolicy(robot.get(), static_cast<std::uint32_t>(place - policy_files_.begin()), false);
+    const auto index = static_cast<std::uint32_t>(place - policy_files_.begin());
+    GivePolicy(robot.get(), index, ReadPolicy(index), false);
     robots_.push_back(std::move(robot));
+  }
+  asked_policies_.resize(robots_.size());
+  const auto is_told = [](const auto& robot) { return robot->chosen.told.has_value(); };
+  if (options_.budget && std::ranges::none_of(robots_, is_told)) {
+    // refused in the words of the other verbs
+    GiveBudget(robots_.front().get(), robots_.front()->budget, options_.budget);
   }
   period_ = robots_.front()->loop->period();
   for (const auto& robot : robots_) {
@@ -131,6 +166,7 @@ InputLimits LiveSimulation::limits() const {
   limits.bodies = static_cast<std::uint32_t>(robot_model_->model()->nbody);
   limits.policies = static_cast<std::uint32_t>(policy_files_.size());
   limits.budgets = static_cast<std::uint32_t>(budget_modes_.size() + 1);
+  limits.pushes = static_cast<std::uint32_t>(push_buttons_.size());
   return limits;
 }
 
@@ -141,25 +177,72 @@ void LiveSimulation::Apply(const Input& input) {
 
 void LiveSimulation::Notice(std::string text) { notices_.push_back(std::move(text)); }
 
-void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_state) {
-  const std::string& file = policy_files_[index];
+std::vector<std::string> LiveSimulation::TakeNotices() { return std::exchange(notices_, {}); }
+
+// --mode of a budget in the scene's list; none for the policy's own.
+std::optional<std::string> LiveSimulation::ModeOf(std::uint32_t budget) const {
+  if (budget == 0) return std::nullopt;
+  return budget_modes_[budget - 1];
+}
+
+LiveSimulation::LoadedPolicy LiveSimulation::ReadPolicy(std::uint32_t index) const {
   TrainingNotes notes;
-  Policy policy = LoadPolicy(file, options_.layout, *robot_model_, &notes);
+  Policy policy = LoadPolicy(policy_files_[index], options_.layout, *robot_model_, &notes);
+  return {std::move(notes), std::move(policy)};
+}
+
+// A robot's own file has been written anew; unless it has, or will have, another one.
+void LiveSimulation::AskReloaded(int robot) {
+  std::uint32_t index = robots_[robot]->policy;
+  if (loading_.valid() && loading_robot_ == robot) index = loading_index_;
+  if (asked_policies_[robot]) index = *asked_policies_[robot];
+  if (policy_files_[index] == options_.policies[robot]) asked_policies_[robot] = index;
+}
+
+// Reads one policy that was asked for, on a thread of its own, where none is being read.
+void LiveSimulation::BeginLoading() {
+  if (loading_.valid()) return;
+  // in turns, so that one robot's cannot starve another's
+  for (int i = 0; i < num_robots(); ++i) {
+    const int robot = (loading_robot_ + 1 + i) % num_robots();
+    if (!asked_policies_[robot]) continue;
+    loading_robot_ = robot;
+    loading_index_ = *std::exchange(asked_policies_[robot], std::nullopt);
+    // it reads constants alone: files' names, the layout, the robot
+    loading_ = std::async(std::launch::async,
+                          [this, index = loading_index_] { return ReadPolicy(index); });
+    return;
+  }
+}
+
+// Waits for the policy that is being read, and gives it to its robot. Throws ConfigError for what
+// cannot be had; the robot keeps what it has.
+void LiveSimulation::EndLoading() {
+  LoadedPolicy loaded = loading_.get();
+  // overtaken by another
+  if (asked_policies_[loading_robot_]) return;
+  GivePolicy(robots_[loading_robot_].get(), loading_index_, std::move(loaded), true);
+}
+
+void LiveSimulation::GivePolicy(Robot* robot,
+                                std::uint32_t index,
+                                LoadedPolicy loaded,
+                                bool keep_state) {
+  const std::string& file = policy_files_[index];
+  auto& [notes, policy] = loaded;
   // whatever can be refused is refused before the robot has changed
-  PolicyBudget own;
   std::optional<std::string> asked;
   if (policy.sees_budget()) {
     // a newer checkpoint of the same file is told what the older one was
-    asked = keep_state && robot->policy == index && robot->told ? robot->asked : options_.budget;
-    own = BudgetOfPolicy(notes, file, asked);
-    if (robot->budget == 0) NeedPointsOf(own.budget.spec, *robot_model_);
-  } else if (robot->budget == 0) {
-    NeedPointsOf(BudgetOfPolicy(notes, file).budget.spec, *robot_model_);
+    const bool newer = keep_state && robot->policy == index && robot->chosen.told;
+    asked = newer ? robot->asked : options_.budget;
   }
+  ChosenBudget chosen =
+      ChooseBudget(ModeOf(robot->budget), asked, notes, file, *robot_model_, &policy);
   LoopOptions options;
   options.servo = ServoFor(*robot_model_, policy, "");
   options.command = command_;
-  options.command.budget = own.told;
+  options.command.budget = chosen.told;
   auto loop = std::make_unique<ClosedLoop>(*robot_model_, std::move(policy), options);
   if (keep_state && std::abs(loop->period() - period_) > 1e-9) {
     throw ConfigError(fmt::format(
@@ -175,32 +258,31 @@ void LiveSimulation::GivePolicy(Robot* robot, std::uint32_t index, bool keep_sta
   robot->loop = std::move(loop);
   robot->notes = notes;
   robot->policy = index;
-  robot->ranges = own.command;
-  robot->told = own.told;
   robot->asked = asked;
+  robot->chosen = std::move(chosen);
   robot->tracker = MakeContactTracker(*robot_model_);
-  GiveBudget(robot);
+  if (!robot->chosen.warning.empty()) Notice(robot->chosen.warning);
+  Judge(robot);
 }
 
 // What the policy of a robot is asked to do: the same for all, but for the budget it is told.
 PolicyCommand LiveSimulation::CommandOf(const Robot& robot) const {
   PolicyCommand command = command_;
-  command.budget = robot.told;
+  command.budget = robot.chosen.told;
   return command;
 }
 
 // Another budget for a policy that is told one. What is outside its ranges changes nothing.
 void LiveSimulation::TellBudget(Robot* robot, const Input& input) {
   const std::string name = std::filesystem::path(policy_files_[robot->policy]).stem().string();
-  if (!robot->told) {
+  if (!robot->chosen.told) {
     Notice(name + ": is not told its budget");
     return;
   }
-  BudgetValues values = *robot->told;
   std::string asked;
   for (int i = 0; i < kNumCommanded; ++i) {
-    if (!robot->ranges.range[i]) continue;
-    const BudgetRange& range = *robot->ranges.range[i];
+    if (!robot->chosen.command.range[i]) continue;
+    const BudgetRange& range = *robot->chosen.command.range[i];
     const double value = input.value[i];
     // a page speaks in float32: the end of a range may be rounded to beyond it
     if (!(value >= range.low * (1 - 1e-6) && value <= range.high * (1 + 1e-6))) {
@@ -212,31 +294,35 @@ void LiveSimulation::TellBudget(Robot* robot, const Input& input) {
                          range.high));
       return;
     }
-    values[i] = std::clamp(value, range.low, range.high);
-    asked += fmt::format(
-        "{}{}={}", asked.empty() ? "" : ",", Name(static_cast<CommandedNumber>(i)), values[i]);
+    asked += fmt::format("{}{}={}",
+                         asked.empty() ? "" : ",",
+                         Name(static_cast<CommandedNumber>(i)),
+                         std::clamp(value, range.low, range.high));
   }
-  robot->told = values;
-  robot->asked = asked;
-  robot->loop->SetCommand(CommandOf(*robot));
-  GiveBudget(robot);
+  GiveBudget(robot, robot->budget, asked);
 }
 
-void LiveSimulation::GiveBudget(Robot* robot) {
-  if (robot->budget == 0) {
-    robot->judged_by =
-        BudgetOfPolicy(robot->notes, policy_files_[robot->policy], robot->asked).budget;
-  } else {
-    robot->judged_by = ReadBudget(budget_modes_[robot->budget - 1]);
-  }
-  NeedPointsOf(robot->judged_by.spec, *robot_model_);
-  if (gravity_ != 0) {
-    robot->judged_by.spec.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
-  }
+// Another budget of the scene's list, or another number for a policy that is told one. Throws
+// ConfigError as ChooseBudget() does, before anything has changed.
+void LiveSimulation::GiveBudget(Robot* robot,
+                                std::uint32_t budget,
+                                const std::optional<std::string>& asked) {
+  Policy policy = robot->loop->policy();
+  robot->chosen = ChooseBudget(
+      ModeOf(budget), asked, robot->notes, policy_files_[robot->policy], *robot_model_, &policy);
+  robot->budget = budget;
+  robot->asked = asked;
+  robot->loop->SetCommand(CommandOf(*robot));
+  Judge(robot);
+}
+
+// From now on the robot is observed under its budget and the page's choice for gravity.
+void LiveSimulation::Judge(Robot* robot) {
   auto setup = std::make_shared<ReadingSetup>();
   setup->number = next_setup_++;
   setup->servo = robot->loop->options().servo;
-  setup->budget = robot->judged_by.spec;
+  setup->budget = robot->chosen.judged.spec;
+  if (gravity_ != 0) setup->budget.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
   robot->setup = setup;
   robot->reading.reset();
 }
@@ -266,7 +352,8 @@ void LiveSimulation::EndPush() {
   }
 }
 
-// What a page asked for. Indices and numbers were checked where they came in.
+// What a page asked for. Indices and numbers were checked where they came in. Throws ConfigError
+// for a policy or a budget that cannot be had; the robot keeps what it has.
 void LiveSimulation::Carry(const Input& input) {
   const Vector3d v(input.value[0], input.value[1], input.value[2]);
   switch (input.type) {
@@ -290,7 +377,11 @@ void LiveSimulation::Carry(const Input& input) {
       paused_ = input.index == 1;
       break;
     case InputType::kSpeed:
+      if (speed_ == input.value[0]) break;
       speed_ = input.value[0];
+      // what passed at another speed says nothing of this one
+      passed_.clear();
+      achieved_ = speed_;
       break;
     case InputType::kReset:
       EndPush();
@@ -302,8 +393,7 @@ void LiveSimulation::Carry(const Input& input) {
       }
       break;
     case InputType::kPush: {
-      const PushButton& button = PushButtons()[input.index];
-      if (button.at_hand && !robot_model_->has_hands()) break;
+      const PushButton& button = push_buttons_[input.index];
       HeldPoint point{robot_model_->base_body(), Vector3d::Zero()};
       if (button.at_hand) {
         point.body = robot_model_->hand_body()[kLeft];
@@ -317,26 +407,14 @@ void LiveSimulation::Carry(const Input& input) {
       break;
     }
     case InputType::kPolicy:
-      try {
-        GivePolicy(robots_[input.robot].get(), input.index, true);
-      } catch (const ConfigError& error) {
-        Notice(error.what());  // the robot keeps the policy it has
-      }
+      asked_policies_[input.robot] = input.index;
       break;
-    case InputType::kBudget: {
-      Robot& robot = *robots_[input.robot];
-      const std::uint32_t before = std::exchange(robot.budget, input.index);
-      try {
-        GiveBudget(&robot);
-      } catch (const ConfigError& error) {
-        Notice(error.what());
-        robot.budget = before;
-      }
+    case InputType::kBudget:
+      GiveBudget(robots_[input.robot].get(), input.index, robots_[input.robot]->asked);
       break;
-    }
     case InputType::kGravity:
       gravity_ = static_cast<std::uint8_t>(input.index);
-      for (const auto& robot : robots_) GiveBudget(robot.get());
+      for (const auto& robot : robots_) Judge(robot.get());
       break;
     case InputType::kSamePush:
       same_push_ = input.index == 1;
@@ -348,6 +426,7 @@ void LiveSimulation::Carry(const Input& input) {
       spring_ = input.value[0];
       break;
     case InputType::kAck:
+    case InputType::kShown:
     case InputType::kHand:
       break;  // the server's business
   }
@@ -438,7 +517,7 @@ RobotView LiveSimulation::Show(int index) {
   view.falls = robot.falls;
   view.policy = static_cast<std::uint16_t>(robot.policy);
   view.budget = static_cast<std::uint16_t>(robot.budget);
-  if (robot.told) view.told = ShowTold(robot.ranges, *robot.told);
+  if (robot.chosen.told) view.told = ShowTold(robot.chosen.command, *robot.chosen.told);
   const std::array<FootForce, 2> feet = ComputeFootForces(*robot_model_, *data);
   for (int foot = 0; foot < 2; ++foot) {
     view.foot_p_W[foot] =
@@ -500,7 +579,9 @@ std::string LiveSimulation::Recording(int robot) const {
       {{"qpos", {rows, model->nq}, std::move(qpos)}, {"qvel", {rows, model->nv}, std::move(qvel)}});
 }
 
-StateFrame LiveSimulation::Step() {
+StateFrame LiveSimulation::Step() { return StepOnce(true); }
+
+StateFrame LiveSimulation::StepOnce(bool wait_for_policies) {
   std::vector<Input> inputs;
   std::vector<int> reloads;
   {
@@ -508,13 +589,22 @@ StateFrame LiveSimulation::Step() {
     inputs.swap(inputs_);
     reloads.swap(reloads_);
   }
-  for (const int robot : reloads) {
-    // unless it was given another one meanwhile
-    if (policy_files_[robots_[robot]->policy] != options_.policies[robot]) continue;
-    inputs.push_back(
-        {InputType::kPolicy, static_cast<std::uint32_t>(robot), robots_[robot]->policy, {}});
+  const auto attempt = [&](const auto& action) {
+    try {
+      action();
+    } catch (const ConfigError& error) {
+      Notice(error.what());
+    }
+  };
+  for (const Input& input : WithoutReplaced(inputs)) attempt([&] { Carry(input); });
+  for (const int robot : reloads) AskReloaded(robot);
+  BeginLoading();
+  while (loading_.valid() && (wait_for_policies || loading_.wait_for(std::chrono::seconds(0)) ==
+                                                       std::future_status::ready)) {
+    attempt([&] { EndLoading(); });
+    BeginLoading();
+    if (!wait_for_policies) break;  // one a step
   }
-  for (const Input& input : inputs) Carry(input);
 
   if (!paused_) {
     if (push_.kind == 2 && time_ > push_.shown_until) EndPush();
@@ -552,23 +642,20 @@ void LiveSimulation::Run(const std::stop_token& stop,
                          const std::function<void(std::shared_ptr<const std::string>)>& on_frame,
                          const std::function<void(const std::string&)>& on_notice) {
   Clock::time_point due = Clock::now();
-  // what was simulated in the last second of the clock
-  std::deque<std::pair<Clock::time_point, double>> passed;
   while (!stop.stop_requested()) {
-    on_frame(std::make_shared<const std::string>(EncodeState(Step())));
-    for (const std::string& notice : notices_) on_notice(notice);
-    notices_.clear();
+    on_frame(std::make_shared<const std::string>(EncodeState(StepOnce(false))));
+    for (const std::string& notice : TakeNotices()) on_notice(notice);
 
     const Clock::time_point now = Clock::now();
-    passed.emplace_back(now, time_);
-    while (passed.size() > 2 && now - passed.front().first > std::chrono::seconds(1)) {
-      passed.pop_front();
+    passed_.emplace_back(now, time_);
+    while (passed_.size() > 2 && now - passed_.front().first > std::chrono::seconds(1)) {
+      passed_.pop_front();
     }
-    const double elapsed = std::chrono::duration<double>(now - passed.front().first).count();
+    const double elapsed = std::chrono::duration<double>(now - passed_.front().first).count();
     if (paused_)
-      passed.clear();
+      passed_.clear();
     else if (elapsed > 0.5)
-      achieved_ = (time_ - passed.front().second) / elapsed;
+      achieved_ = (time_ - passed_.front().second) / elapsed;
 
     due += std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(period_ / (paused_ ? 1 : speed_)));

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
-
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -159,6 +163,75 @@ TEST(LiveSimulation, PoliciesAndBudgetsChangeWhileItRuns) {
   }
 }
 
+// A robot without hands under a policy whose own budget bounds hands: refused at the start and from
+// the page, in the words of every other verb, and the robot keeps the budget it has.
+TEST(LiveSimulation, ABudgetOfHandsIsRefusedWhereThereAreNone) {
+  const RobotModel berkeley = RobotModel::Load("berkeley");
+  ASSERT_FALSE(berkeley.has_hands());
+  const std::string file = ::testing::TempDir() + "silc_view_handless.onnx";
+  const StandPolicy stand = DesignStandPolicy(berkeley);
+  Metadata metadata = MetadataFor(stand.layout, "simulation_test");
+  TrainingNotes notes;
+  PutBudget(ReadBudget("soft-hand"), &notes);
+  WriteNotes(notes, &metadata);
+  WriteOnnx(file, stand.network, "obs", "actions", metadata);
+  const std::string words =
+      "the budget bounds hands, which this robot does not have; --mode compliance bounds the "
+      "centre "
+      "of mass alone";
+  SimulationOptions options;
+  options.robot = "berkeley";
+  options.policies = {file};
+  options.observe_in_step = true;
+  const auto refused = [&](const std::optional<std::string>& mode) -> std::string {
+    options.mode = mode;
+    try {
+      const LiveSimulation simulation(options);
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(refused(std::nullopt).find(words), std::string::npos);
+  EXPECT_NE(refused("soft-hand").find(words), std::string::npos);
+  EXPECT_EQ(refused("compliance"), "");
+
+  LiveSimulation simulation(options);
+  const StateFrame before = simulation.Step();
+  ASSERT_TRUE(std::isfinite(before.robots[0].reading.sigma));
+  EXPECT_TRUE(simulation.TakeNotices().empty());
+  simulation.Apply(Word(InputType::kBudget, 0, 0));  // the policy's own
+  const StateFrame after = simulation.Step();
+  const std::vector<std::string> notices = simulation.TakeNotices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find(words), std::string::npos) << notices[0];
+  EXPECT_EQ(after.robots[0].budget, 1);
+  EXPECT_TRUE(std::isfinite(after.robots[0].reading.sigma));
+  EXPECT_LT((after.robots[0].points[0].C_budget - before.robots[0].points[0].C_budget).norm(),
+            1e-9);
+  // the same policy once more is loaded under the budget it has
+  simulation.Apply(Word(InputType::kPolicy, 0, 0));
+  EXPECT_EQ(simulation.Step().robots[0].budget, 1);
+  EXPECT_TRUE(simulation.TakeNotices().empty());
+
+  // its pushes are the pelvis', in the page's order
+  EXPECT_EQ(simulation.limits().pushes, 2u);
+  simulation.Apply(Word(InputType::kPush, 0, 1));
+  EXPECT_EQ(simulation.Step().robots[0].f_W, Eigen::Vector3d(-600, 0, 0));
+}
+
+// --budget where nobody is told one is a mistake, as in every other verb.
+TEST(LiveSimulation, ABudgetThatNobodyIsToldIsRefused) {
+  SimulationOptions options = TwoRobots();
+  options.budget = "com=400";
+  try {
+    const LiveSimulation simulation(options);
+    FAIL() << "taken";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("is not told its budget"), std::string::npos);
+  }
+}
+
 // A policy that is told its budget: told anew it acts otherwise, and is judged by what it was told.
 // What is outside its ranges changes nothing, nor does it for a policy that is told nothing.
 TEST(LiveSimulation, ACommandedPolicyIsToldItsBudgetWhileItRuns) {
@@ -297,6 +370,122 @@ TEST(LiveSimulation, RunsInStepWithTheClock) {
   ASSERT_GT(times.size(), 3u);
   EXPECT_LT(times.back(), 1.6 + 0.2);
   EXPECT_GT(times.back(), 0.02);
+}
+
+// 250 changes of policy in one step, each of which would take some 50 ms, hold up nobody: the last
+// one counts, and it is loaded beside the simulation.
+TEST(LiveSimulation, AFloodOfPoliciesDoesNotStopTheRobots) {
+  using Clock = std::chrono::steady_clock;
+  SimulationOptions options = TwoRobots();
+  LiveSimulation simulation(options);
+  std::mutex mutex;  // guards the two below
+  std::vector<Clock::time_point> came;
+  std::array<int, 2> policies{};
+  const std::jthread thread([&](const std::stop_token& stop) {
+    simulation.Run(
+        stop,
+        [&](const std::shared_ptr<const std::string>& bytes) {
+          const StateFrame frame = DecodeState(*bytes).value();
+          const std::scoped_lock lock(mutex);
+          came.push_back(Clock::now());
+          policies = {frame.robots[0].policy, frame.robots[1].policy};
+        },
+        [](const std::string& text) { ADD_FAILURE() << text; });
+  });
+  const auto until = [&](const auto& condition) {
+    for (int wait = 0; wait < 6000; ++wait) {
+      {
+        const std::scoped_lock lock(mutex);
+        if (condition()) return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  };
+  ASSERT_TRUE(until([&] { return came.size() > 3; }));
+  std::size_t begun = 0;
+  {
+    const std::scoped_lock lock(mutex);
+    begun = came.size() - 1;
+  }
+  for (std::uint32_t i = 0; i < 250; ++i) {
+    simulation.Apply(Word(InputType::kPolicy, i % 2, (i / 2) % 2));
+    simulation.Apply(Word(InputType::kBudget, i % 2, i % 3));
+    simulation.Apply(Word(InputType::kReset));
+  }
+  EXPECT_TRUE(until([&] { return policies == std::array<int, 2>{0, 0}; }));
+  simulation.Apply(Word(InputType::kPolicy, 0, 1));
+  EXPECT_TRUE(until([&] { return policies == std::array<int, 2>{1, 0}; })) << "the last one asked";
+  const std::scoped_lock lock(mutex);
+  Clock::duration longest{};
+  for (std::size_t i = begun + 1; i < came.size(); ++i) {
+    longest = std::max(longest, came[i] - came[i - 1]);
+  }
+  // a busy machine and sanitizers are slow; one after the other they would take 12 s
+  EXPECT_LT(std::chrono::duration<double>(longest).count(), 2);
+}
+
+// Whoever calls Step() has the policies that were asked for: of each robot the last.
+TEST(LiveSimulation, OfManyWordsInOneStepTheLastOnesCount) {
+  SimulationOptions options = TwoRobots();
+  options.choices = {"/nowhere/missing.onnx"};
+  LiveSimulation simulation(options);
+  simulation.Step();
+  simulation.Apply(Word(InputType::kPolicy, 0, 2));  // cannot be loaded, and need not be
+  simulation.Apply(Word(InputType::kPolicy, 1, 0));
+  simulation.Apply(Word(InputType::kPolicy, 0, 1));
+  for (const std::uint32_t gravity : {2u, 1u})
+    simulation.Apply(Word(InputType::kGravity, 0, gravity));
+  for (const std::uint32_t budget : {3u, 2u}) simulation.Apply(Word(InputType::kBudget, 1, budget));
+  simulation.Apply(Word(InputType::kBudget, 0, 1));
+  const StateFrame frame = simulation.Step();
+  EXPECT_EQ(frame.robots[0].policy, 1);
+  EXPECT_EQ(frame.robots[1].policy, 0);
+  EXPECT_EQ(frame.robots[0].budget, 1);
+  EXPECT_EQ(frame.robots[1].budget, 2);
+  EXPECT_EQ(frame.gravity, 1);
+  for (const std::string& text : simulation.TakeNotices()) ADD_FAILURE() << text;
+}
+
+// From a tenth to real time: what passed slowly is no delay.
+TEST(LiveSimulation, AChangeOfSpeedIsNoDelay) {
+  SimulationOptions options;
+  options.policies = {SourcePath(kSilc)};
+  LiveSimulation simulation(options);
+  struct Seen {
+    double speed, achieved, at;  // [1], [1], [s]
+  };
+  std::vector<Seen> seen;
+  const auto speed = [](double value) {
+    Input input = Word(InputType::kSpeed);
+    input.value[0] = value;
+    return input;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  std::jthread thread([&](const std::stop_token& stop) {
+    simulation.Run(
+        stop,
+        [&](const std::shared_ptr<const std::string>& bytes) {
+          const StateFrame frame = DecodeState(*bytes).value();
+          const std::chrono::duration<double> at = std::chrono::steady_clock::now() - begin;
+          seen.push_back({frame.speed, frame.achieved, at.count()});
+        },
+        [](const std::string&) {});
+  });
+  simulation.Apply(speed(0.1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  simulation.Apply(speed(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  thread.request_stop();
+  thread.join();
+  ASSERT_LT(std::ranges::min(seen, {}, &Seen::speed).speed, 0.11);
+  ASSERT_EQ(seen.back().speed, 1);
+  // in half a second it is not measured yet, and nobody is told of a delay
+  auto changed = std::ranges::find_if(seen, [](const Seen& s) { return s.speed < 0.5; });
+  changed = std::find_if(changed, seen.end(), [](const Seen& s) { return s.speed == 1; });
+  for (auto now = changed; now != seen.end() && now->at < changed->at + 0.4; ++now) {
+    EXPECT_EQ(now->achieved, 1) << now->at - changed->at << " s after the change";
+  }
 }
 
 // Whoever takes long holds it up, and the frames say how much.

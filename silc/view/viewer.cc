@@ -43,6 +43,20 @@ std::vector<std::string> ShippedPolicies(const std::string& robot) {
   return files;
 }
 
+std::vector<std::string> ComparedPolicies() {
+  const std::vector<std::string> shipped = ShippedPolicies(kDefaultRobot);
+  std::vector<std::string> compared;
+  for (const char* name : {"g1_loco_silc_compliance.onnx", "g1_loco_baseline.onnx"}) {
+    const auto file = std::ranges::find_if(
+        shipped, [&](const std::string& path) { return fs::path(path).filename() == name; });
+    if (file == shipped.end()) {
+      throw ConfigError(std::string("the shipped policy ") + name + " was not found");
+    }
+    compared.push_back(*file);
+  }
+  return compared;
+}
+
 std::string FindPolicyFile(const std::string& file_or_run) {
   if (!fs::is_directory(file_or_run)) return file_or_run;
   const fs::path policy = fs::path(file_or_run) / "policy.onnx";
@@ -54,8 +68,10 @@ std::string FindPolicyFile(const std::string& file_or_run) {
 
 void RunViewer(const ViewerOptions& options,
                const std::stop_token& stop,
-               const std::function<void(const std::string& address)>& on_ready) {
+               const std::function<void(const std::string& address)>& on_ready,
+               const std::function<void(const std::string& text)>& on_notice) {
   LiveSimulation simulation(options.simulation);
+  for (const std::string& text : simulation.TakeNotices()) on_notice(text);
   ServerSource source;
   source.scene_json = simulation.scene_json();
   source.limits = simulation.limits();

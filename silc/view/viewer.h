@@ -18,10 +18,12 @@ struct ViewerOptions {
   std::vector<std::string> watched;
 };
 
-/// Simulates and serves until asked to stop. `on_ready` gets the address once pages can come.
+/// Simulates and serves until asked to stop. `on_notice` gets what there is to say of the policies,
+/// sentences for the user; then `on_ready` gets the address, once pages can come.
 void RunViewer(const ViewerOptions& options,
                const std::stop_token& stop,
-               const std::function<void(const std::string& address)>& on_ready);
+               const std::function<void(const std::string& address)>& on_ready,
+               const std::function<void(const std::string& text)>& on_notice);
 
 /// Whether a server could be had with these options: throws ConfigError as ViewServer does. For
 /// before work that takes minutes.
@@ -35,6 +37,10 @@ void ServeRecording(const ServerOptions& options,
 
 /// The shipped policies of a robot that can be switched to, sorted: policies/<robot>_*.onnx.
 std::vector<std::string> ShippedPolicies(const std::string& robot);
+
+/// The two shipped policies that the README compares: silc_compliance, then baseline. `silc view`
+/// shows them where no policy is named. Throws ConfigError when they are not found.
+std::vector<std::string> ComparedPolicies();
 
 /// A POLICY of the command line: an ONNX file, or the newest policy of a training run's folder.
 /// Throws ConfigError when a folder holds none.

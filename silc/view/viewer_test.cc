@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -92,7 +93,10 @@ TEST(Viewer, ServesPagesThatPushAndSaveWhileATrainingWritesItsPolicy) {
   std::promise<std::string> ready;
   std::jthread viewer([&] {
     RunViewer(
-        options, stop.get_token(), [&](const std::string& address) { ready.set_value(address); });
+        options,
+        stop.get_token(),
+        [&](const std::string& address) { ready.set_value(address); },
+        [](const std::string& text) { ADD_FAILURE() << text; });
   });
   const std::string address = ready.get_future().get();
   const int port = std::stoi(address.substr(address.rfind(':') + 1));
@@ -152,6 +156,17 @@ TEST(Viewer, ServesPagesThatPushAndSaveWhileATrainingWritesItsPolicy) {
   stop.request_stop();
   viewer.join();
   EXPECT_TRUE(seen.frame.robots.size() == 1);
+}
+
+// `silc view` and `silc bench view` show these where none is named; one robot is the first.
+TEST(Viewer, TheComparedPoliciesAreShippedOnesAndSilcIsFirst) {
+  const std::vector<std::string> shipped = ShippedPolicies("g1"), compared = ComparedPolicies();
+  ASSERT_EQ(compared.size(), 2u);
+  for (const std::string& file : compared) {
+    EXPECT_EQ(std::ranges::count(shipped, file), 1) << file;
+  }
+  EXPECT_NE(compared[0].find("silc"), std::string::npos) << compared[0];
+  EXPECT_NE(compared[1].find("baseline"), std::string::npos) << compared[1];
 }
 
 TEST(Viewer, ARunWithoutAPolicyIsToldOf) {

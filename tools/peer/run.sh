@@ -51,8 +51,8 @@ done
   kill $bridge 2>/dev/null || true
   wait $bridge 2>/dev/null || true
   exit $status' _ "$folder" "$bridge" "$script" "${DT:-0.002}" "${first[*]}" "$((${length%.*} + 5))" \
-  "$silc" deploy "$policy" --network lo --domain 1 --no-crc --no-tick --no-keys --preflight 0 --wait 30 --seconds "$length" \
-  --log "$log" "$@"
+  "$silc" deploy "$policy" --network lo --domain 1 --no-crc --no-tick --no-machine-mode --no-keys --preflight 0 --wait 30 \
+  --seconds "$length" --log "$log" "$@"
 
 "$silc" observe "$policy" --states "$log" --json "$scratch/observed.json" ${shared[@]+"${shared[@]}"} >"$scratch/words" || {
   cat "$scratch/words"

@@ -13,7 +13,12 @@ namespace silc {
 OnnxModel OnnxReader::Read(const pb::ModelProto& model) {
   OnnxModel result;
   result.producer = model.producer_name();
+  std::size_t metadata_bytes = 0;
   for (const auto& entry : model.metadata_props()) {
+    metadata_bytes += entry.key().size() + entry.value().size();
+    if (metadata_bytes > kMaxMetadataBytes) {
+      Fail("metadata has more than " + std::to_string(kMaxMetadataBytes) + " bytes");
+    }
     if (!result.metadata.emplace(entry.key(), entry.value()).second) {
       Fail("metadata key '" + entry.key() + "' stands there twice");
     }
@@ -27,6 +32,7 @@ OnnxModel OnnxReader::Read(const pb::ModelProto& model) {
   ReadGraph(model.graph());
   result.graph = std::make_shared<const Graph>(builder_.Finish());
   RequireFinite(*result.graph);
+  result.external_hash = external_hash_;
   return result;
 }
 

@@ -17,6 +17,7 @@ struct OnnxModel {
   std::map<std::string, std::string> metadata;  // metadata_props
   std::string producer;
   int opset = 0;
+  std::string external_hash;  // SHA-256 of what was read of other files, hexadecimal; "" if nothing
 };
 
 /// Reads a policy: operators of opsets 7 to 21 as docs/policies.md lists them, batch size 1.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/policy/index.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc_onnx_schema.pb.h"
@@ -23,9 +24,6 @@ namespace pb = onnx_schema;
 
 inline constexpr int kMinOpset = 7;
 inline constexpr int kMaxOpset = 21;
-// Shapes and indices are short; a chain of Concat could double them without end.
-inline constexpr std::size_t kMaxInts = std::size_t{1} << 16;
-inline constexpr std::size_t kMaxTotalInts = std::size_t{1} << 22;
 
 /// A tensor of integers: a shape, an axis, indices. Known when the file is read, or not supported.
 struct IntTensor {
@@ -145,6 +143,7 @@ class OnnxReader {
   std::string place_;
   std::string folder_;  // of external data
   std::uint64_t external_bytes_ = 0;
+  std::string external_hash_;
   GraphLimits limits_;
   GraphBuilder builder_;
   int opset_ = 0;

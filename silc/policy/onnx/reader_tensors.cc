@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 
+#include "silc/base/sha256.h"
 #include "silc/policy/onnx/reader_impl.h"
 
 namespace silc {
@@ -161,6 +162,7 @@ std::string OnnxReader::ExternalBytes(const pb::TensorProto& tensor, const std::
   stream.seekg(static_cast<std::streamoff>(offset));
   stream.read(data.data(), static_cast<std::streamsize>(bytes));
   if (!stream) Fail(what + ": " + file.string() + " cannot be read");
+  external_hash_ = Sha256(external_hash_ + Sha256(data));  // in the order of the tensors
   return data;
 }
 

@@ -351,6 +351,21 @@ TEST(OnnxReader, WhatTheInputGrowsToIsBounded) {
   }
 }
 
+TEST(OnnxReader, MetadataOfMegabytesIsRefused) {
+  pb::ModelProto model = Model();
+  for (int k = 0; k < 3; ++k) {
+    pb::StringStringEntryProto* entry = model.add_metadata_props();
+    entry->set_key("silc_" + std::to_string(k));
+    entry->set_value(std::string(kMaxMetadataBytes / 2, 'a'));
+  }
+  try {
+    ParseOnnx(model.SerializeAsString(), "p");
+    FAIL() << "read";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()), "p: metadata has more than 4194304 bytes");
+  }
+}
+
 class ExternalData : public ::testing::Test {
  protected:
   ExternalData() : folder_(std::filesystem::path(::testing::TempDir()) / "silc_external_data") {
@@ -399,6 +414,26 @@ TEST_F(ExternalData, IsReadFromTheFileBeside) {
   evaluator.Evaluate();
   EXPECT_NEAR(evaluator.output(0)[0], std::tanh(0.5), 1e-12);
   EXPECT_NEAR(evaluator.output(0)[1], std::tanh(-0.25), 1e-12);
+}
+
+// A policy is told from another by all of its weights, and by nothing that is none of them.
+TEST_F(ExternalData, ItsHashIsOfWhatWasRead) {
+  ASSERT_EQ(Read("weights.data", "4", "8"), "");
+  const std::string hash = model_.external_hash;
+  EXPECT_EQ(hash.size(), 64u);
+  float weights[3] = {8, 0.5f, -0.25f};
+  const auto write = [&] {
+    WriteFileAtomically(Path("weights.data"),
+                        {reinterpret_cast<const char*>(weights), sizeof(weights)});
+  };
+  write();
+  ASSERT_EQ(Read("weights.data", "4", "8"), "");
+  EXPECT_EQ(model_.external_hash, hash);
+  weights[1] = 0.25f;
+  write();
+  ASSERT_EQ(Read("weights.data", "4", "8"), "");
+  EXPECT_NE(model_.external_hash, hash);
+  EXPECT_EQ(ParseOnnx(Model().SerializeAsString(), "p").external_hash, "");
 }
 
 TEST_F(ExternalData, NothingElseIsRead) {

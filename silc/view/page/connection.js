@@ -37,6 +37,6 @@ export class Connection {
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(bytes);
   }
 
-  // A frame has been drawn: the server may send another.
+  // A frame has come: the server may send another.
   acknowledge(sequence) { this.send(input.ack(sequence)); }
 }

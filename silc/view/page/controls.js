@@ -17,9 +17,10 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
-// [N/m] 1/C_ii of a compliance, row by row
-const oneAxis = (C) => [0, 4, 8].map((k) => 1 / C[k]);
-const stiffness = (v) => (!Number.isFinite(v) ? '–' : Math.abs(v) >= 9999.5 ? (v / 1000).toFixed(0) + 'k' : v.toFixed(0));
+// [mm] along each axis under 10 N along it: the diagonal of a compliance [m/N], row by row. 0.0 is stiff; below zero the point
+// comes to rest on the other side.
+const movedBy10N = (C) => [0, 4, 8].map((k) => 1e4 * C[k]);
+const millimetres = (v) => (!Number.isFinite(v) ? '–' : v.toFixed(Math.abs(v) < 99.95 ? 1 : 0).replace(/^-(0\.0)$/, '$1').replace('-', '−'));
 
 // The budget that a commanded policy is told: a slider for each number, by ratios as its training drew them.
 const TOLD = [['centre of mass', 'N/m'], ['hands', 'N/m'], ['null space', 'N·m/rad']];
@@ -36,7 +37,7 @@ function mayShow(touched, wanted, shown) {
 }
 
 export class Controls {
-  // view: {send(bytes), frame(), drag, recorder, orbit, ellipsoids, live()}
+  // view: {send(bytes), act(bytes), actSoon(key, bytes), frame(), newest(), drag, recorder, orbit, ellipsoids, live()}
   constructor(view) {
     this.view = view;
     this.command = [0, 0, 0, 0.75, 0];
@@ -48,14 +49,14 @@ export class Controls {
     }
     byId('walk').addEventListener('click', () => { this.command[4] = this.command[4] ? 0 : 1; this.sendCommand(false); });
     byId('stand').addEventListener('click', () => { this.command = [0, 0, 0, this.command[3], 0]; this.sendCommand(false); });
-    byId('pause').addEventListener('click', () => view.send(input.pause(!view.frame().paused)));
-    byId('reset').addEventListener('click', () => view.send(input.reset()));
-    byId('speed').addEventListener('change', () => view.send(input.speed(+byId('speed').value)));
-    byId('gravity').addEventListener('change', () => view.send(input.gravity(+byId('gravity').value)));
-    byId('same-push').addEventListener('change', () => view.send(input.samePush(byId('same-push').checked)));
+    byId('pause').addEventListener('click', () => { if (view.newest()) view.act(input.pause(!view.newest().paused)); });
+    byId('reset').addEventListener('click', () => view.act(input.reset()));
+    this.choose(byId('speed'), input.speed);
+    this.choose(byId('gravity'), input.gravity);
+    byId('same-push').addEventListener('change', () => view.act(input.samePush(byId('same-push').checked)));
     byId('spring').addEventListener('input', () => {
       byId('spring-out').textContent = byId('spring').value + ' N/m';
-      view.send(input.spring(+byId('spring').value));
+      view.actSoon('spring', input.spring(+byId('spring').value));
     });
     byId('pull-force').addEventListener('input', () => {
       byId('pull-force-out').textContent = byId('pull-force').value + ' N';
@@ -75,11 +76,16 @@ export class Controls {
     addEventListener('keydown', (event) => this.key(event));
   }
 
+  // A list that asks something of the robots; without the hand on them it goes back to what is.
+  choose(list, message) {
+    list.addEventListener('change', () => { if (!this.view.act(message(+list.value))) list.blur(); });
+  }
+
   build(description) {
     this.description = description;
     byId('robot-title').textContent = description.robot;
     byId('push-buttons').replaceChildren(...description.pushes.map((name, i) => element(
-      'button', { id: 'push-' + i, onclick: () => this.view.send(input.push(i)) }, name + ' ', element('kbd', {}, String(i + 1)))));
+      'button', { id: 'push-' + i, onclick: () => this.view.act(input.push(i)) }, name + ' ', element('kbd', {}, String(i + 1)))));
     const hands = description.hands.map((h, i) => element('option', { value: 'hand-' + i }, i ? 'right hand' : 'left hand'));
     const bodies = description.bodies.map((name, i) => element('option', { value: String(i) }, name)).slice(1);
     byId('pull-body').replaceChildren(...hands, ...bodies);
@@ -93,17 +99,19 @@ export class Controls {
   // One robot: its policy, its budget, and what the observer says.
   card(i) {
     const options = (names) => names.map((name, k) => element('option', { value: String(k) }, name));
-    const policy = element('select', { id: `policy-${i}`, onchange: () => this.view.send(input.policy(i, +policy.value)) }, ...options(this.description.policies));
-    const budget = element('select', { id: `budget-${i}`, onchange: () => this.view.send(input.budget(i, +budget.value)) }, ...options(this.description.budgets));
+    const policy = element('select', { id: `policy-${i}` }, ...options(this.description.policies));
+    const budget = element('select', { id: `budget-${i}` }, ...options(this.description.budgets));
+    this.choose(policy, (index) => input.policy(i, index));
+    this.choose(budget, (index) => input.budget(i, index));
     const says = element('p', { id: `verdict-${i}`, className: 'verdict' }, '–');
     const line = element('p', { id: `line-${i}`, className: 'hint' });
     const push = element('p', { id: `push-line-${i}` });
     const rows = POINTS.slice(0, 3).map((name) => ({ name, cells: [0, 1, 2, 3].map(() => element('td', {}, '–')) }));
     const table = element('table', {},
-      element('thead', {}, element('tr', {}, ...['N/m felt', 'x', 'y', 'z', 'budget'].map((t, k) => element('th', k ? { style: 'text-align:right' } : {}, t)))),
+      element('thead', {}, element('tr', {}, ...['mm per 10 N', 'x', 'y', 'z', 'budget'].map((t, k) => element('th', k ? { style: 'text-align:right' } : {}, t)))),
       element('tbody', {}, ...rows.map((r) => element('tr', {}, element('th', {}, r.name), ...r.cells))));
     const told = this.toldSliders(i);
-    const node = element('div', { className: 'robot' }, element('label', {}, 'policy', policy), element('label', {}, 'budget', budget), told.node, says, line, table, push);
+    const node = element('div', { className: 'robot' }, element('label', { className: 'needs-hand' }, 'policy', policy), element('label', { className: 'needs-hand' }, 'budget', budget), told.node, says, line, table, push);
     node.style.borderLeftColor = `var(--robot-${i})`;
     return { node, policy, budget, told, says, line, push, rows };
   }
@@ -120,11 +128,11 @@ export class Controls {
         out.textContent = `${+told.values[k].toPrecision(3)} ${unit}`;
         slider.setAttribute('aria-valuetext', out.textContent);
         // what this policy is not told is sent as 1 and not read
-        this.view.send(input.told(i, told.values.map((v) => (Number.isFinite(v) ? v : 1))));
+        this.view.actSoon('told' + i, input.told(i, told.values.map((v) => (Number.isFinite(v) ? v : 1))));
       });
       return { label: element('label', {}, name, slider, out), slider, out, unit };
     });
-    told.node = element('fieldset', { id: `told-${i}`, className: 'told' }, element('legend', {}, 'the budget it is told'), ...told.rows.map((r) => r.label));
+    told.node = element('fieldset', { id: `told-${i}`, className: 'told needs-hand' }, element('legend', {}, 'the budget it is told'), ...told.rows.map((r) => r.label));
     told.node.hidden = true;
     return told;
   }
@@ -148,7 +156,7 @@ export class Controls {
     if (moves) this.command[4] = this.command.slice(0, 3).some((v) => v !== 0) ? 1 : this.command[4];
     this.touched = performance.now();
     this.showCommand(this.command);
-    this.view.send(input.command(this.command));
+    this.view.actSoon('command', input.command(this.command));
   }
 
   showCommand(c) {
@@ -182,10 +190,10 @@ export class Controls {
   }
 
   save() {
-    for (let i = 0; i < this.description.robots; ++i) {
+    for (let i = 0; this.view.newest() && i < this.description.robots; ++i) {
       const query = this.view.query();
       const url = `/recording.npz${query ? query + '&' : '?'}robot=${i}`;
-      element('a', { href: url, download: `${this.description.policies[this.view.frame().robots[i].policy]}.npz` }).click();
+      element('a', { href: url, download: `${this.description.policies[this.view.newest().robots[i].policy]}.npz` }).click();
     }
   }
 
@@ -204,7 +212,7 @@ export class Controls {
       q: () => nudge(2, 0.1, 1), e: () => nudge(2, -0.1, 1), t: () => byId('walk').click(), x: () => byId('stand').click(),
       ' ': () => byId(this.view.recorder.loops ? 'play' : 'pause').click(), r: () => byId('reset').click(), l: () => this.goLive(), h: () => byId('hand').click(),
       f: () => this.togglePull(),
-      '1': () => this.view.send(input.push(0)), '2': () => this.view.send(input.push(1)), '3': () => this.view.send(input.push(2)),
+      ...Object.fromEntries((this.description ? this.description.pushes : []).map((name, k) => [String(k + 1), () => this.view.act(input.push(k))])),
     };
     const action = actions[event.key.toLowerCase()];
     if (action) action();
@@ -223,6 +231,7 @@ export class Controls {
     if (words.hand) {
       this.hand = words.hand;
       document.body.classList.toggle('spectator', words.hand !== 'yours');
+      if (words.hand !== 'yours') this.view.drag.drop();
       byId('hand-text').textContent = {
         yours: 'You have your hand on the robots.',
         free: 'Nobody has a hand on the robots.',
@@ -245,13 +254,14 @@ export class Controls {
     byId('scrub-out').textContent = recorder.loops ? `${(this.length + back).toFixed(1)} of ${this.length.toFixed(1)} s`
       : recorder.live ? 'live' : back < -30.5 || back > 0.01 ? 'from a link' : back.toFixed(1) + ' s';
     byId('play').firstChild.textContent = recorder.playing ? 'pause ' : 'play ';
-    frame.robots.forEach((robot, i) => this.cards[i] && this.showRobot(this.cards[i], robot));
+    frame.robots.forEach((robot, i) => this.cards[i] && this.showRobot(this.cards[i], robot, frame.scene === this.description.number));
   }
 
-  showRobot(card, robot) {
+  showRobot(card, robot, own) {
     const r = robot.reading;
-    if (document.activeElement !== card.policy) card.policy.value = robot.policy;
-    if (document.activeElement !== card.budget) card.budget.value = robot.budget;
+    // a link from another server has places in that server's lists: here they have no names
+    if (document.activeElement !== card.policy) card.policy.value = own ? robot.policy : '';
+    if (document.activeElement !== card.budget) card.budget.value = own ? robot.budget : '';
     this.showTold(card.told, robot.told);
     const judged = Number.isFinite(r.sigma);
     const word = judged ? (r.sigma <= 1 ? 'holds' : 'over') : 'unjudged';
@@ -262,13 +272,15 @@ export class Controls {
     card.line.textContent = `${STATUS[robot.status]}, ${MODES[robot.mode]}; spectral radius ${digits(r.radius)}` +
       (robot.falls ? `; fell ${robot.falls}×` : '');
     card.rows.forEach((row, k) => {
-      const point = robot.points[k], axes = oneAxis(point.felt), kind = verdict(point.worst);
-      axes.forEach((value, a) => { row.cells[a].textContent = stiffness(value); });
+      const point = robot.points[k], kind = verdict(point.worst);
+      movedBy10N(point.felt).forEach((value, a) => { row.cells[a].textContent = millimetres(value); });
       row.cells[3].textContent = WORDS[kind];
       row.cells[3].className = 'verdict ' + kind;
     });
+    const predicted = 100 * norm(robot.predicted);
     card.push.textContent = robot.push
-      ? `pushed with ${digits(norm(robot.f), 1)} N: moved ${digits(100 * norm(robot.moved), 1)} cm, predicted ${digits(100 * norm(robot.predicted), 1)} cm`
+      ? `pushed with ${digits(norm(robot.f), 1)} N: moved ${digits(100 * norm(robot.moved), 1)} cm` +
+        (Number.isFinite(predicted) ? `, predicted ${digits(predicted, 1)} cm` : '')
       : '';
   }
 }

@@ -90,7 +90,7 @@ export class Curves {
   drawSeries({ key, canvas }, time) {
     const { pen, width, height } = prepare(canvas);
     if (width === 0) return;
-    const left = 34, top = 4, w = width - left - 4, h = height - top - 6;
+    const left = 34, top = 7, w = width - left - 4, h = height - top - 6;
     const rows = this.rows.filter((row) => row.time > time - WINDOW && row.time <= time);
     let most = 1.2;
     for (const row of rows) for (const r of row.robots) if (Number.isFinite(r[key])) most = Math.max(most, r[key]);
@@ -98,18 +98,21 @@ export class Curves {
     axes(pen, left, top, w, h, 0, high, high > 5 ? [0, high] : [0, 1, ...(high > 1.3 ? [high] : [])]);
     const count = rows.length ? rows[rows.length - 1].robots.length : 0;
     for (let i = 0; i < count; ++i) {
-      pen.strokeStyle = css('--robot-' + i);
+      pen.strokeStyle = pen.fillStyle = css('--robot-' + i);
       pen.lineWidth = 1.8;
       pen.setLineDash(i % 2 ? [6, 3] : []);
       pen.beginPath();
       let down = false;
-      for (const row of rows) {
-        const value = row.robots[i] ? row.robots[i][key] : NaN;
-        if (!Number.isFinite(value)) { down = false; continue; }
+      const valueAt = (k) => (k < rows.length && rows[k].robots[i] ? rows[k].robots[i][key] : NaN);
+      rows.forEach((row, k) => {
+        const value = valueAt(k);
+        if (!Number.isFinite(value)) { down = false; return; }
         const x = left + w * (1 - (time - row.time) / WINDOW), y = top + h * (1 - Math.min(value, high) / high);
         if (down) pen.lineTo(x, y); else pen.moveTo(x, y);
+        // one value alone makes no line
+        if (!down && !Number.isFinite(valueAt(k + 1))) pen.fillRect(x - 1, y - 1, 2, 2);
         down = true;
-      }
+      });
       pen.stroke();
     }
     pen.setLineDash([]);
@@ -118,7 +121,7 @@ export class Curves {
   drawForce() {
     const { pen, width, height } = prepare(this.force);
     if (width === 0) return;
-    const left = 34, top = 4, w = width - left - 8, h = height - top - 18;
+    const left = 34, top = 7, w = width - left - 8, h = height - top - 18;
     let far = 1, strong = 5;
     for (const push of this.pushes) {
       for (const [x, f] of push.points) { far = Math.max(far, Math.abs(x)); strong = Math.max(strong, f); }

@@ -7,7 +7,7 @@ import { input } from 'view/protocol.js';
 const HAND_REACH = 0.14;  // [m] a grip this near to a hand's point takes that point: what silc predicts is there
 
 export class Drag {
-  // view: {robots: RobotScene, orbit: OrbitCamera, frame(): object, send(bytes), live(): bool}
+  // view: {robots: RobotScene, orbit: OrbitCamera, frame(): object, act(bytes), actSoon(key, bytes), mayAct(): bool, live(): bool}
   constructor(canvas, view) {
     this.canvas = canvas;
     this.view = view;
@@ -44,7 +44,7 @@ export class Drag {
     this.pointers.set(e.pointerId, { x: e.clientX, y: e.clientY });
     if (this.pointers.size > 1 || e.button !== 0 || !this.view.live()) return;
     const hit = this.pick(e);
-    if (hit) this.grab(hit);
+    if (hit && this.view.mayAct()) this.grab(hit);
   }
 
   grab(hit) {
@@ -62,7 +62,7 @@ export class Drag {
     const start = this.ray.ray.intersectPlane(this.plane, new THREE.Vector3());
     this.shift = world.clone().sub(start || world);
     this.canvas.classList.add('pulling');
-    this.view.send(input.grab(robot, body, local.toArray()));
+    this.view.act(input.grab(robot, body, local.toArray()));
     this.target = world;
   }
 
@@ -106,28 +106,33 @@ export class Drag {
   }
 
   release() {
+    this.drop();
+    this.view.act(input.release());
+  }
+
+  // Nothing is held any more; the server knows.
+  drop() {
     this.held = this.steady = null;
     this.canvas.classList.remove('pulling');
-    this.view.send(input.release());
   }
 
   // `direction` a unit vector, `newtons` the force; held until release()
   pullSteadily(robot, body, p, direction, newtons, spring) {
+    if (!this.view.act(input.grab(robot, body, p))) return;
     this.steady = { robot, direction, newtons, spring };
     this.held = null;
-    this.view.send(input.grab(robot, body, p));
   }
 
   // once per picture: where the spring's other end is
   tick() {
     if (this.held) {
       const offset = this.view.robots.robots[this.held.robot].group.position.y;
-      this.view.send(input.pull([this.target.x, this.target.y - offset, this.target.z]));
+      this.view.actSoon('pull', input.pull([this.target.x, this.target.y - offset, this.target.z]));
     } else if (this.steady) {
       const robot = this.view.frame().robots[this.steady.robot];
       if (!robot.push) return;
       const reach = this.steady.newtons / this.steady.spring;
-      this.view.send(input.pull(robot.p.map((x, k) => x + reach * this.steady.direction[k])));
+      this.view.actSoon('pull', input.pull(robot.p.map((x, k) => x + reach * this.steady.direction[k])));
     }
   }
 }

@@ -7,7 +7,7 @@ import { cssColor } from 'view/scene.js';
 const THINNEST = 0.002;           // [m] so that a stiff direction is still seen
 const LONGEST = 0.8;              // [m] beyond this the ellipsoid is drawn smaller
 
-const sphere = new THREE.SphereBufferGeometry(1, 32, 20);
+const sphere = new THREE.SphereBufferGeometry(1, 24, 14);
 const coarse = new THREE.SphereBufferGeometry(1, 14, 8);
 
 // 3 × 3 compliance, row by row, to a matrix that makes the ellipsoid out of the unit sphere.
@@ -33,7 +33,7 @@ export class Ellipsoids {
     this.pairs = [];
     for (let i = 0; i < 3 * robots; ++i) {
       const felt = new THREE.Mesh(sphere, new THREE.MeshLambertMaterial(
-        { transparent: true, opacity: 0.6, depthTest: false, side: THREE.DoubleSide }));
+        { transparent: true, opacity: 0.6, depthTest: false }));
       const budget = new THREE.Mesh(coarse, new THREE.MeshBasicMaterial(
         { transparent: true, opacity: 0.35, depthTest: false, wireframe: true }));
       felt.renderOrder = 2;

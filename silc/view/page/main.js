@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the page together: frames come in, the newest is drawn and acknowledged.
+// Puts the page together: frames come in and are acknowledged, the newest is drawn.
 import * as THREE from 'three';
-import { decodeState } from 'view/protocol.js';
+import { decodeState, input } from 'view/protocol.js';
 import { Connection } from 'view/connection.js';
-import { RobotScene } from 'view/scene.js';
+import { RobotScene, addressSays } from 'view/scene.js';
 import { OrbitCamera } from 'view/camera.js';
 import { Ellipsoids } from 'view/ellipsoids.js';
 import { Arrows } from 'view/arrows.js';
@@ -11,6 +11,7 @@ import { Drag } from 'view/drag.js';
 import { Curves } from 'view/curves.js';
 import { Controls } from 'view/controls.js';
 import { Recorder, fromText } from 'view/recorder.js';
+import { Presented } from 'view/presented.js';
 
 const byId = (id) => document.getElementById(id);
 const recording = window.silcRecording || null;  // a page with a recording inside: {scene, frames: [text]}; no socket
@@ -25,16 +26,20 @@ class Viewer {
     this.recorder = new Recorder();
     this.newest = null;   // {buffer, frame} that was received last
     this.drawn = null;    // the frame on the screen
-    this.onScreen = null; // number of the frame that the last tick drew, not acknowledged yet
     this.built = false;
     const view = {
       robots: this.robots, orbit: this.orbit, ellipsoids: this.ellipsoids, recorder: this.recorder, frame: () => this.drawn,
+      newest: () => this.newest && this.newest.frame,
       live: () => this.recorder.live && this.drawn !== null && !recording,
-      send: (bytes) => { if (this.connection) this.connection.send(bytes); }, query: () => Connection.query() };
+      send: (bytes) => { if (this.connection) this.connection.send(bytes); }, query: () => Connection.query(),
+      mayAct: () => this.mayAct(), act: (bytes) => this.act(bytes), actSoon: (key, bytes) => this.actSoon(key, bytes) };
+    this.sent = new Set();     // what has gone out since the last frame came, and
+    this.waiting = new Map();  // the newest of what has to wait for the next, by key
     this.drag = new Drag(byId('canvas'), view);
     view.drag = this.drag;
     this.controls = new Controls(view);
     this.labels = [];
+    if (addressSays('measure')) this.presented = new Presented(byId('stage'), (sequence, age) => view.send(input.shown(sequence, age)));
     requestAnimationFrame((now) => this.tick(now));
   }
 
@@ -42,13 +47,16 @@ class Viewer {
 
   async begin() {
     await this.fetchScene();
-    this.recorder.fromAddress();
+    if (!this.recorder.fromAddress()) this.leaveMoment('this link was made by another version of silc view, or is not whole');
+    this.checkMoment();
     this.connection = new Connection({
       frame: (buffer) => this.receive(buffer),
       words: (words) => this.listen(words),
       state: (state) => {
         byId('connection').textContent = state === 'open' ? 'connected' : 'the server is away; trying again…';
         document.body.classList.toggle('away', state !== 'open');
+        this.sent.clear();
+        this.waiting.clear();
       },
     });
   }
@@ -61,7 +69,7 @@ class Viewer {
     this.recorder.kept = this.curves.kept = Infinity;
     for (const text of frames) {
       const buffer = fromText(text), frame = decodeState(buffer);
-      this.newest = { buffer, frame, acknowledged: true };
+      this.newest = { buffer, frame };
       this.recorder.add(frame.time, buffer);
       this.curves.add(frame);
     }
@@ -93,27 +101,80 @@ class Viewer {
       byId('labels').append(name, push);
       this.labels.push({ name, push });
     }
+    if (this.built) this.recorder.frames = [];  // of another server
     this.built = true;
+    this.checkMoment();
+  }
+
+  // A moment of other robots than these cannot be shown here.
+  checkMoment() {
+    const moment = this.recorder.shown;
+    if (!moment || this.robots.fits(moment)) return;
+    const robots = (n) => `${n} robot${n === 1 ? '' : 's'}`;
+    const here = this.robots.robots.length;
+    this.leaveMoment(moment.robots.length !== here ? `that moment is of ${robots(moment.robots.length)}, and this server has ${here}`
+      : 'that moment is of another robot');
+  }
+
+  leaveMoment(why) {
+    this.controls.goLive();
+    this.say(why + '; you see what is live');
+  }
+
+  // ---- to the server ----
+
+  // Whether this page has its hand on the robots; if not, it says so.
+  mayAct() {
+    if (!this.connection) return false;
+    if (this.controls.hand === 'yours') return true;
+    this.say(this.controls.hand === 'taken' ? 'another page has its hand on the robots: H asks for it' : 'nobody has a hand on the robots: H takes them in hand');
+    return false;
+  }
+
+  // What is done to the robots. Whether it went out.
+  act(bytes) {
+    if (!this.mayAct()) return false;
+    this.sendWaiting();
+    this.connection.send(bytes);
+    return true;
+  }
+
+  // What moves with the mouse, which may be quicker than frames: one of a key for each frame that came, the newest.
+  actSoon(key, bytes) {
+    if (!this.mayAct()) return;
+    if (this.sent.has(key)) { this.waiting.set(key, bytes); return; }
+    this.connection.send(bytes);
+    this.sent.add(key);
+  }
+
+  sendWaiting() {
+    for (const [key, bytes] of this.waiting) { this.connection.send(bytes); this.sent.add(key); }
+    this.waiting.clear();
   }
 
   receive(buffer) {
     const frame = decodeState(buffer);
     if (!frame) {
       byId('connection').textContent = 'the server speaks another version: load the page again';
+      this.misunderstood = true;
       return;
     }
+    if (this.misunderstood) byId('connection').textContent = 'connected';
+    this.misunderstood = false;
+    this.connection.acknowledge(frame.sequence);
+    this.sent.clear();
+    this.sendWaiting();
     // after a restart of the server: another scene
     if (this.robots.description && frame.scene !== this.robots.description.number) {
       if (!this.fetching) this.fetching = this.fetchScene().finally(() => { this.fetching = null; });
-      this.connection.acknowledge(frame.sequence);
       return;
     }
-    // what is overtaken is not drawn, but the curves and the recorder have it; its successor's acknowledgement counts for
-    // both. A page that is not seen draws nothing, and records all the same.
-    if (document.hidden) this.connection.acknowledge(frame.sequence);
-    this.newest = { buffer, frame, acknowledged: document.hidden };
+    // what is overtaken is not drawn, but the curves and the recorder have it
+    this.newest = { buffer, frame };
     this.recorder.add(frame.time, buffer);
     this.curves.add(frame);
+    // without a GPU a picture takes longer than the screen's rhythm: it begins when its state comes
+    if (this.robots.software && this.recorder.live) this.drawIfDue(frame, performance.now(), true);
   }
 
   listen(words) {
@@ -122,6 +183,7 @@ class Viewer {
   }
 
   say(text) {
+    if ([...byId('notices').children].some((note) => note.textContent === text)) return;
     const note = document.createElement('p');
     note.textContent = text;
     byId('notices').append(note);
@@ -133,30 +195,31 @@ class Viewer {
 
   tick(now) {
     requestAnimationFrame((next) => this.tick(next));
-    // what the last tick drew is on the screen by now: the server reads state to pixel from this
-    if (this.onScreen !== null && this.connection) this.connection.acknowledge(this.onScreen);
-    this.onScreen = null;
-    this.robots.resize();
     this.recorder.tick(now);
+    if (this.drawn) this.drag.tick();
     const frame = this.recorder.live ? this.newest && this.newest.frame : this.recorder.shown;
-    if (frame && this.built && frame.bodies === this.robots.description.bodies.length) this.draw(frame, now);
-    if (this.newest && !this.newest.acknowledged && this.connection) {
-      this.newest.acknowledged = true;
-      this.onScreen = this.newest.frame.sequence;
-    }
+    const drawnOnArrival = this.robots.software && this.recorder.live;
+    this.drawIfDue(frame, now, frame !== this.drawn && !drawnOnArrival);
+  }
+
+  // `fresh`: it has not been drawn yet, and should be soon
+  drawIfDue(frame, now, fresh) {
+    if (!frame || !this.built || !this.robots.fits(frame)) return;
+    if (this.robots.pace.mayDraw(now, fresh)) this.draw(frame, now);
   }
 
   draw(frame, now) {
     const place = (i, p) => this.robots.place(i, p);
     if (!this.drawn) this.orbit.centre.copy(this.robots.centre(frame));
     this.drawn = frame;
+    this.robots.resize();
     this.robots.show(frame);
     this.ellipsoids.show(frame, place);
     this.arrows.show(frame, place);
     this.orbit.follow(this.robots.centre(frame));
     this.orbit.update();
-    this.drag.tick();
     this.robots.render(now);
+    if (this.presented) this.presented.drawn(frame.sequence);
     this.curves.draw(frame.time, now);
     // text changes ten times a second, or nobody can read it
     if (!(now - this.told < 100)) {
@@ -173,7 +236,7 @@ class Viewer {
     else if (!this.recorder.live) text = this.recorder.playing ? 'replay' : 'a moment of the past';
     else if (frame.paused) text = 'paused';
     else if (frame.achieved < 0.95 * frame.speed) {
-      text = `slower than ${frame.speed === 1 ? 'real time' : 'asked'}: ${(100 * frame.achieved).toFixed(0)} %`;
+      text = `runs at ${(100 * frame.achieved / frame.speed).toFixed(0)} % of ${frame.speed === 1 ? 'real time' : 'the asked speed'}`;
     }
     if (byId('banner').textContent !== text) byId('banner').textContent = text;
   }
@@ -188,7 +251,7 @@ class Viewer {
     frame.robots.forEach((robot, i) => {
       const at = 7 * this.robots.description.base, p = robot.poses;
       const top = this.robots.place(i, [p[at], p[at + 1], p[at + 2] + 0.72]);
-      put(this.labels[i].name, this.robots.project(top), this.robots.description.policies[robot.policy]);
+      put(this.labels[i].name, this.robots.project(top), frame.scene === this.robots.description.number ? this.robots.description.policies[robot.policy] : 'from another server');
       const force = Math.hypot(...robot.f), moved = 100 * Math.hypot(...robot.moved);
       const arrow = this.arrows.robots[i].push;
       const tip = robot.push && arrow.group.visible ? arrow.tip : this.robots.place(i, robot.p);

@@ -88,4 +88,5 @@ export const input = {
   samePush: (on) => message(14, [on ? 1 : 0], []),
   spring: (k) => message(15, [], [k]),
   told: (robot, values) => message(16, [robot], values),
+  shown: (sequence, age) => message(17, [sequence], [age]),
 };

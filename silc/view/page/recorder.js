@@ -76,14 +76,14 @@ export class Recorder {
     return `${location.origin}${location.pathname}${location.search}#moment=${toText(buffer)}`;
   }
 
-  // A frame out of this page's address, if it has one.
+  // Shows the frame out of this page's address. False where the address has one that cannot be read.
   fromAddress() {
-    const match = /#moment=([A-Za-z0-9_-]+)/.exec(location.hash);
-    if (!match) return null;
+    const match = /#moment=(.*)/.exec(location.hash);
+    if (!match) return true;
     try {
       this.buffer = fromText(match[1]);
       this.shown = decodeState(this.buffer);
     } catch (error) { this.shown = null; }
-    return this.shown;
+    return this.shown !== null;
   }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/deploy/link.h"
+#include "silc/deploy/test_bus.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 
-namespace silc {
+namespace silc::test {
 
 // The newest frame, for whoever waits for it.
 template <typename Frame>
@@ -42,11 +44,11 @@ struct InProcessBus::Shared {
     ~Link() override { --shared->links; }
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;
-    bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
-      return shared->state.Take(state, wait);
+    bool ReceiveState(LowState* received, std::chrono::nanoseconds wait) override {
+      return shared->state.Take(received, wait);
     }
-    bool SendCommand(const LowCommand& command) override {
-      shared->command.Put(command);
+    bool SendCommand(const LowCommand& sent) override {
+      shared->command.Put(sent);
       return true;
     }
     LinkHealth Health() override {
@@ -60,11 +62,11 @@ struct InProcessBus::Shared {
     ~Port() override { --shared->ports; }
     Port(const Port&) = delete;
     Port& operator=(const Port&) = delete;
-    bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {
-      return shared->command.Take(command, wait);
+    bool ReceiveCommand(LowCommand* received, std::chrono::nanoseconds wait) override {
+      return shared->command.Take(received, wait);
     }
-    bool SendState(const LowState& state) override {
-      shared->state.Put(state);
+    bool SendState(const LowState& sent) override {
+      shared->state.Put(sent);
       return true;
     }
     std::shared_ptr<Shared> shared;
@@ -81,4 +83,4 @@ std::unique_ptr<RobotPort> InProcessBus::MakePort() {
   return std::make_unique<Shared::Port>(shared_);
 }
 
-}  // namespace silc
+}  // namespace silc::test

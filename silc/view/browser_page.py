@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the viewer's checks in a browser share: the server, a page, what is on it."""
+import contextlib
+import io
+import re
+import signal
+import struct
+import subprocess
+import time
+import zipfile
+import zlib
+
+
+class Server:
+    """silc view as a user starts it."""
+
+    def __init__(self, silc, source, *arguments, port=0):
+        self.process = subprocess.Popen([silc, "view", "--port", str(port), *arguments], cwd=source,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        line = self.process.stdout.readline()
+        match = re.match(r"open (http://\S+:(\d+)/\S*)", line)
+        assert match, f"silc view said: {line}{self.process.stdout.read() if self.process.poll() else ''}"
+        self.url, self.port = match.group(1), int(match.group(2))
+
+    def stop(self):
+        """Ctrl-C; it ends by itself, and well."""
+        self.process.send_signal(signal.SIGINT)
+        rest, _ = self.process.communicate(timeout=20)
+        assert self.process.returncode == 0, f"exit {self.process.returncode}: {rest}"
+        assert rest.strip().endswith("ended"), rest
+
+
+@contextlib.contextmanager
+def serving(silc, source, *arguments):
+    server = Server(silc, source, *arguments)
+    try:
+        yield server
+        server.stop()
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+
+
+def frame(page):
+    return page.evaluate("""() => { const f = window.silcView && silcView.frame(); return f && {
+        time: f.time, paused: f.paused, command: f.command, gravity: f.gravity, speed: f.speed,
+        same: f.samePush,
+        robots: f.robots.map((r) => ({push: r.push, f: r.f, moved: r.moved, predicted: r.predicted, p: r.p,
+            policy: r.policy, budget: r.budget, told: r.told.value, status: r.status, sigma: r.reading.sigma, radius: r.reading.radius,
+            points: r.points.map((q) => ({p: q.p, felt: q.felt, worst: q.worst}))}))}; }""")
+
+
+def until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"did not happen within {seconds} s: {what}")
+
+
+def simulate(page, seconds):
+    """Waits until the robots have lived that long: software rendering may slow them down."""
+    start = frame(page)["time"]
+    until(lambda: frame(page)["time"] > start + seconds, f"{seconds} s simulated", 20 + 10 * seconds)
+
+
+def open_page(browser, url, **options):
+    options.setdefault("viewport", {"width": 1000, "height": 600})
+    page = browser.new_context(**options).new_page()
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("requestfailed", lambda request: page.faults.append("failed: " + request.url))
+    page.on("request", lambda request: page.faults.append("outside: " + request.url)
+            if not request.url.startswith((re.split("[?#]", url)[0], "data:", "blob:", "ws://")) else None)
+    page.add_init_script(KEEP_NOTICES)
+    page.goto(url)
+    until(lambda: frame(page), "the first frame")
+    return page
+
+
+# a notice goes after 8 s, which a busy machine may need until somebody looks
+KEEP_NOTICES = """window.noticed = []; addEventListener('DOMContentLoaded', () => { const place = document.getElementById('notices');
+    if (place) new MutationObserver((changes) => changes.forEach((c) => c.addedNodes.forEach((n) => noticed.push(n.textContent))))
+        .observe(place, { childList: true }); });"""
+
+
+def notices(page):
+    """What the page has said so far, each sentence once."""
+    return page.evaluate("[...new Set(noticed)]")
+
+
+def pixels(page, x, y, radius):
+    """Colours around a point of the page, as the screen has them."""
+    box = {"x": max(0, x - radius), "y": max(0, y - radius), "width": 2 * radius, "height": 2 * radius}
+    data = page.screenshot(clip=box, type="png")
+    # a PNG without any library: 8 bits, RGB or RGBA, filters undone row by row
+    stream, header, packed = io.BytesIO(data[8:]), None, b""
+    while chunk := stream.read(8):
+        size, kind = struct.unpack(">I4s", chunk)
+        body = stream.read(size)
+        stream.read(4)
+        if kind == b"IHDR":
+            header = struct.unpack(">IIBB", body[:10])
+        elif kind == b"IDAT":
+            packed += body
+    width, height, _, color = header
+    step = {2: 3, 6: 4}[color]
+    raw, rows, last = zlib.decompress(packed), [], bytearray(width * step)
+    for r in range(height):
+        at = r * (width * step + 1)
+        kind, line = raw[at], bytearray(raw[at + 1:at + 1 + width * step])
+        for i in range(width * step):
+            a = line[i - step] if i >= step else 0
+            b, c = last[i], last[i - step] if i >= step else 0
+            if kind == 1:
+                line[i] = (line[i] + a) & 255
+            elif kind == 2:
+                line[i] = (line[i] + b) & 255
+            elif kind == 3:
+                line[i] = (line[i] + (a + b) // 2) & 255
+            elif kind == 4:
+                p = a + b - c
+                pa, pb, pc = abs(p - a), abs(p - b), abs(p - c)
+                line[i] = (line[i] + (a if pa <= pb and pa <= pc else b if pb <= pc else c)) & 255
+        rows.append([tuple(line[i:i + 3]) for i in range(0, width * step, step)])
+        last = line
+    return [colour for row in rows for colour in row]
+
+
+def keep_rows(path, rows):
+    """The first rows of every array: observing 30 s takes half a minute."""
+    with zipfile.ZipFile(path) as file:
+        arrays = {name: file.read(name) for name in file.namelist()}
+    assert set(arrays) == {"qpos.npy", "qvel.npy"}, arrays.keys()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in arrays.items():
+            begin = 10 + int.from_bytes(data[8:10], "little")
+            count, width = map(int, re.search(rb"\((\d+), (\d+)\)", data[10:begin]).groups())
+            assert 50 <= count <= 1500, f"{count} rows recorded"
+            text = data[10:begin].replace(b"(%d," % count, b"(%d," % rows)
+            text = text.rstrip() + b" " * (begin - 11 - len(text.rstrip())) + b"\n"
+            file.writestr(name, data[:10] + text + data[begin:begin + 8 * width * rows])
+
+
+def on_screen(page, robot, p):
+    return page.evaluate("([robot, p]) => silcView.onScreen(robot, p)", [robot, p])
