@@ -63,7 +63,7 @@ def until(condition, what, seconds=60):
 def simulate(page, seconds):
     """Waits until the robots have lived that long: software rendering may slow them down."""
     start = frame(page)["time"]
-    until(lambda: frame(page)["time"] > start + seconds, f"{seconds} s simulated", 20 + 10 * seconds)
+    until(lambda: frame(page)["time"] > start + seconds, f"{seconds} s simulated", 60 + 20 * seconds)
 
 
 def open_page(browser, url, **options):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`silc view` in a real browser: what a person does with it, and what they must see.
 
-    browser_test.py SILC SOURCE_FOLDER [--commanded PROGRAM] [--pictures FOLDER] [--only NAME]
+    browser_test.py SILC SOURCE_FOLDER [--policies PROGRAM] [--pictures FOLDER] [--only NAMES]
 
 Exit 0 when every check holds, 1 when one does not, 77 (skipped, with the reason) where no browser is. Frame rates are
 not judged: without a GPU Chromium draws in software.
@@ -33,8 +33,9 @@ try:
 except ImportError:
     skip("Playwright is not installed: tools/setup/venv.sh browser installs it")
 
-from browser_drawn import (check_colours, check_curves, check_pace, check_pictures, check_predicted_line, check_readme_picture,
-                           check_shadows, check_state_to_pixel, check_table, next_pictures, paused_when_judged, shaken, size)
+from browser_drawn import (SHAKEN_BY, check_arrows, check_colours, check_curves, check_ellipsoids, check_pace, check_pictures,
+                           check_predicted_line, check_readme_picture, check_shadows, check_state_to_pixel, check_table,
+                           next_pictures, paused, paused_when_judged, shaken, size, write_policy)
 from browser_page import Server, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate, until
 
 
@@ -59,18 +60,20 @@ def check_loads_and_shows(browser, server, test):
     assert len(set(backdrop)) < 60, "beside the robots there is plain ground"
     body = pixels(page, hips["x"], hips["y"], 40)
     assert len(set(body)) > 100, "the robot has shades"
-    # the ellipsoid of the left hand: much green where the budget holds, and none with it switched off
-    def green(p):
-        at = on_screen(page, 0, p)
-        return sum(1 for r, g, b in pixels(page, at["x"], at["y"], 24) if g > r + 25 and g > b + 5)
-    hand = state["robots"][0]["points"][1]
-    assert hand["worst"] <= 1, "the shipped policy holds its budget, standing"
-    with_it = green(hand["p"])
-    page.evaluate("silcView.viewer.ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = 0; })")
-    simulate(page, 0.3)
-    without = green(frame(page)["robots"][0]["points"][1]["p"])
-    print(f"   green pixels at the hand: {with_it} with its ellipsoid, {without} without")
-    assert with_it > 60 and without < with_it / 4
+    # the ellipsoids of the left hands: they are gone with what draws them; their colours are checked elsewhere
+    with paused(page):
+        def around():
+            next_pictures(page)
+            return [pixels(page, a["x"], a["y"], 24) for a in
+                    (on_screen(page, i, r["points"][1]["p"]) for i, r in enumerate(frame(page)["robots"]))]
+        differ = lambda one, other: [sum(max(abs(x - y) for x, y in zip(a, b)) > 12 for a, b in zip(p, q)) for p, q in zip(one, other)]
+        # the camera follows the robots softly: once it has come to rest a picture of the same moment is the same
+        until(lambda: differ(around(), around()) == [0, 0], "the camera has come to rest")
+        with_them = around()
+        page.evaluate("""silcView.viewer.ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = p.budget.material.opacity = 0; })""")
+        gone = differ(with_them, around())
+    print(f"   pixels of ellipsoids at the left hands: {gone} of {48 * 48}")
+    assert min(gone) > 60
     # the curves have been drawn
     drawn = page.evaluate("""() => ['sigma', 'radius'].map((k) => { const c = document.getElementById('curve-' + k);
         return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size; })""")
@@ -84,19 +87,20 @@ def check_drag_agrees_with_shake(browser, server, test):
     compliance = shaken(test)["measured"][0]["compliance"]
     page = open_page(browser, server.url)
     page.click("#reset")
-    simulate(page, 4)
+    simulate(page, 6)  # trained policies take that long to stand still
     page.evaluate("silcView.viewer.orbit.elevation = 0; silcView.viewer.orbit.azimuth = 0.6;")
     simulate(page, 0.3)
     hand = frame(page)["robots"][0]["points"][1]["p"]
     at = on_screen(page, 0, hand)
-    above = on_screen(page, 0, [hand[0], hand[1], hand[2] + 0.055])
+    # a force like that of --shake: so long is the spring of 200 N/m then, and so far has the hand followed
+    above = on_screen(page, 0, [hand[0], hand[1], hand[2] + SHAKEN_BY * (1 / 200 + compliance[2][2])])
     page.mouse.move(at["x"], at["y"])
     page.mouse.down()
     until(lambda: frame(page)["robots"][0]["push"] == 1, "the hand is held")
     for k in range(1, 11):
         page.mouse.move(at["x"], at["y"] + (above["y"] - at["y"]) * k / 10)
         time.sleep(0.05)
-    simulate(page, 4)
+    simulate(page, 5)
     robot = frame(page)["robots"][0]
     text = page.text_content("#push-line-0")
     label = page.text_content(".label.push")
@@ -107,12 +111,82 @@ def check_drag_agrees_with_shake(browser, server, test):
     error = size([e - m for e, m in zip(expected, robot["moved"])]) / far
     print(f"   {text}; by --shake {100 * far:.1f} cm; they differ by {100 * error:.1f} %")
     force = size(robot["f"])
-    assert 2 < force < 6, force
+    assert 0.75 * SHAKEN_BY < force < 1.25 * SHAKEN_BY, force
     assert error < 0.1, (robot["moved"], expected)
     # what a person reads is that, too
     read = [float(v) for v in re.findall(r"[\d.]+", text)]
     assert abs(read[0] - force) < 0.3 and abs(read[1] - 100 * far) < 0.1 * 100 * far + 0.1, (text, force, far)
     assert re.search(r"[\d.]+ N · [\d.]+ cm", label), label
+    assert page.faults == [], page.faults
+    page.context.close()
+
+
+def check_mouse(browser, server, test):
+    """Any body can be dragged, and it is the point under the mouse that is pulled; beside the robots the mouse turns,
+    moves and zooms the camera."""
+    page = open_page(browser, server.url)
+    page.click("#reset")
+    simulate(page, 1)
+    for name in ("torso_link", "left_knee_link"):
+        # a place at which that body is in front, found by the page's own ray; a robot that is held by the clock is not
+        # elsewhere when it is taken
+        page.focus("#canvas")
+        page.keyboard.press(" ")
+        until(lambda: frame(page)["paused"], "paused")
+        next_pictures(page)
+        at = page.evaluate("""(name) => { const v = silcView.viewer, { robots, drag } = v, { bodies } = robots.description;
+            const box = drag.canvas.getBoundingClientRect(), body = bodies.indexOf(name), found = [];
+            for (let y = box.top + 20; y < box.bottom; y += 6) for (let x = box.left + 20; x < box.left + box.width / 2; x += 6) {
+                const hit = drag.pick({ clientX: x, clientY: y });
+                if (hit && hit.object.userData.robot === 0 && hit.object.userData.body === body) found.push([x, y, hit.point.toArray()]);
+            }
+            return found.length ? found[found.length >> 1] : bodies.join(' '); }""", name)
+        assert len(at) == 3, f"{name} is nowhere to be seen: {at}"
+        x, y, seen = at
+        page.mouse.move(x, y)
+        page.mouse.down()
+        held = until(lambda: (r := frame(page)["robots"][0])["push"] == 1 and r, f"{name} is held")
+        # of the page's floor: the robots stand beside each other there
+        point = page.evaluate("(p) => silcView.viewer.robots.place(0, p).toArray()", held["p"])
+        assert size([a - b for a, b in zip(point, seen)]) < 0.01, (name, point, seen)
+        page.keyboard.press(" ")
+        page.mouse.move(x + 25, y)
+        # to the right of the picture, as the camera looks at it
+        right = page.evaluate("""() => { const { azimuth } = silcView.viewer.orbit; return [-Math.sin(azimuth), Math.cos(azimuth), 0]; }""")
+        until(lambda: sum(a * b for a, b in zip(frame(page)["robots"][0]["f"], right)) > 3, f"{name} is pulled that way")
+        assert "pushed with" in until(lambda: page.text_content("#push-line-0"), "in words")
+        page.mouse.up()
+        until(lambda: frame(page)["robots"][0]["push"] == 0, f"{name} is let go")
+    camera = lambda: page.evaluate("(({azimuth, elevation, distance, side, height}) => [azimuth, elevation, distance, side.y, height])(silcView.viewer.orbit)")
+    def moved(*which):
+        """What has changed since it was last asked, and nothing else."""
+        nonlocal before
+        now = camera()
+        changed = {k for k in range(5) if abs(now[k] - before[k]) > 1e-3}
+        before = now
+        assert changed == set(which), (changed, which)
+    def sweep(dx, dy, button="left", key=None):
+        page.mouse.move(20, 300)
+        if key:
+            page.keyboard.down(key)
+        page.mouse.down(button=button)
+        page.mouse.move(20 + dx, 300 + dy)
+        page.mouse.up(button=button)
+        if key:
+            page.keyboard.up(key)
+    before = camera()
+    sweep(60, 0)
+    moved(0)
+    sweep(0, 40)
+    moved(1)
+    sweep(60, 0, button="right")
+    moved(3)
+    sweep(0, 40, key="Shift")
+    moved(4)
+    page.mouse.wheel(0, 200)
+    until(lambda: camera()[2] > before[2], "the wheel goes away")
+    moved(2)
+    assert frame(page)["robots"][0]["push"] == 0
     assert page.faults == [], page.faults
     page.context.close()
 
@@ -169,10 +243,12 @@ def check_pushes(browser, server, test):
     simulate(page, 1)
     page.select_option("#speed", "0.1")
     until(lambda: abs(frame(page)["speed"] - 0.1) < 1e-3, "a tenth of the speed")
-    begin, clock = frame(page)["time"], time.monotonic()
-    time.sleep(1.5)
-    passed = frame(page)["time"] - begin
-    assert 0 < passed < 0.15 * (time.monotonic() - clock), f"{passed} s in 1.5 s is no slow motion"
+    # by the frames that came: what is drawn may be half a second old on a busy machine
+    newest = "silcView.viewer.recorder.newest"
+    begin, clock = page.evaluate(newest), time.monotonic()
+    time.sleep(3)
+    passed = page.evaluate(newest) - begin
+    assert 0 < passed < 0.15 * (time.monotonic() - clock), f"{passed} s in 3 s is no slow motion"
     for button, force in ((0, 150), (1, 40), (2, 600)):
         page.click(f"#push-{button}")
         # the recorder has every frame that came, however slowly they are drawn
@@ -241,18 +317,17 @@ def check_keyboard(browser, server, test):
         before = page.evaluate(camera)
         page.keyboard.press(key)
         assert page.evaluate(camera)[which] != before[which], f"{key} moves the camera"
-    # larger ellipsoids: the centre of mass has its own, which 10 N hardly move; of one moment, since a robot that steps or
-    # settles gives way by ever other amounts
+    # larger ellipsoids; of one moment, since a robot that steps or settles gives way by ever other amounts
     page.keyboard.press("r")
-    simulate(page, 2)
-    wide = "Math.abs(silcView.viewer.ellipsoids.pairs[0].felt.matrix.elements[0])"
-    with paused_when_judged(page):
+    wide = "silcView.viewer.ellipsoids.pairs[0].budget.matrix.elements[0]"
+    with paused(page):
         next_pictures(page)
         before = page.evaluate(wide)
         page.focus("#force")
         page.keyboard.press("End")
-        until(lambda: page.evaluate(wide) > 3 * before, "what 100 N would move")
-        assert page.text_content("#force-out") == "100 N"
+        # ten times as far, but for the 2 mm that every ellipsoid has to be seen
+        until(lambda: abs(page.evaluate(wide) - (0.002 + 10 * (before - 0.002))) < 1e-6, "what 100 N would move")
+        assert page.text_content("#force-out") == page.text_content("#legend-force") == "100 N"
     page.focus("#canvas")
     page.keyboard.press("h")
     until(lambda: "Nobody" in page.text_content("#hand-text"), "let go")
@@ -264,12 +339,8 @@ def check_keyboard(browser, server, test):
 
 def check_told_budget(browser, test):
     """A policy that is told its budget has sliders for it; others have none."""
-    if not test.commanded:
-        print("   no --commanded PROGRAM, which writes such a policy: left out")
-        return
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "told.onnx")
-        subprocess.run([test.commanded, path], cwd=test.source, check=True)
+        path = write_policy(test, "commanded", folder)
         with serving(test.silc, test.source, path, "policies/g1_loco_baseline.onnx", "--budget", "hands=200") as server:
             page = open_page(browser, server.url)
             until(lambda: page.is_visible("#told-0"), "the sliders")
@@ -409,11 +480,13 @@ def check_quick_screen(browser, server, test):
             if (type === 4) ++counts.pulls;
             if (type === 6) ++counts.commands;
             send.call(this, bytes); };
-        const end = performance.now() + 1500;
+        // as long as it takes to say something: a busy machine draws and steps slowly
+        const begin = performance.now(), passed = () => performance.now() - begin;
         const tick = () => {
             for (let k = 0; k < 10; ++k) { ++counts.ticks; drag.tick();
                 slider.value = 0.05 * (counts.ticks % 20); slider.dispatchEvent(new Event('input')); }
-            if (performance.now() < end) { setTimeout(tick, 1); return; }
+            const enough = passed() > 1500 && counts.ticks > 1000 && counts.came > 25;
+            if (!enough && passed() < 60000) { setTimeout(tick, 1); return; }
             slider.value = 0.15;
             slider.dispatchEvent(new Event('input'));
             connection.handlers.frame = frame;
@@ -703,15 +776,18 @@ def check_states_are_served(browser, test):
 def check_run_changes_over(browser, test):
     """A training writes its policy anew: the page says so, and the robot has it."""
     with tempfile.TemporaryDirectory() as run:
-        policies = pathlib.Path(test.source) / "policies"
-        shutil.copy(policies / "g1_loco_silc_compliance.onnx", run + "/policy.onnx")
+        # two policies that are the same but for one wrist: the second's action loop is unstable, by its making
+        first, second = (write_policy(test, kind, run) for kind in ("commanded", "unstable"))
+        os.rename(first, run + "/policy.onnx")
         with serving(test.silc, test.source, run) as server:
             page = open_page(browser, server.url)
-            until(lambda: (r := frame(page)["robots"][0]["radius"]) and r < 1, "the first policy's action loop")
-            shutil.copy(policies / "g1_loco_baseline.onnx", run + "/new.onnx")
-            os.rename(run + "/new.onnx", run + "/policy.onnx")
-            until(lambda: "newer policy" in page.text_content("#notices"), "the page is told")
-            until(lambda: (r := frame(page)["robots"][0]["radius"]) and r > 1, "the second policy's action loop")
+            radius = lambda: frame(page)["robots"][0]["radius"] or 0
+            until(lambda: 0 < radius() < 1, "the first policy's action loop")
+            os.utime(second)
+            os.rename(second, run + "/policy.onnx")
+            until(lambda: any("newer policy" in text for text in notices(page)), "the page is told")
+            until(lambda: abs(radius() - 1.1) < 0.02, "the second policy's action loop")
+            assert page.faults == [], page.faults
             page.context.close()
 
 
@@ -775,23 +851,29 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("silc")
     parser.add_argument("source")
-    parser.add_argument("--commanded", help="program that writes a policy which is told its budget")
+    parser.add_argument("--policies", required=True,
+                        help="program that writes policies of a kind: write_test_policy")
     parser.add_argument("--pictures", help="folder for screenshots")
-    parser.add_argument("--only", help="one check, by its name")
+    parser.add_argument("--only", help="checks by their names, as in table,colours")
     test = parser.parse_args()
-    test.silc = str(pathlib.Path(test.silc).resolve())
+    test.silc, test.policies = (str(pathlib.Path(p).resolve()) for p in (test.silc, test.policies))
     executable = find_browser()
     failed, started = 0, time.monotonic()
     # the recorder first: there is little yet that `silc observe --states` would have to look at
-    shared = [check_recorder, check_loads_and_shows, check_drag_agrees_with_shake, check_two_browsers,
+    shared = [check_recorder, check_loads_and_shows, check_two_browsers,
               check_nonsense_from_a_page, check_malformed_frames, check_quick_screen, check_links, check_origin,
-              check_state_to_pixel, check_table, check_predicted_line, check_curves, check_pace, check_pictures, check_fingers, check_pushes, check_keyboard, check_changes]
-    alone = [check_readme_picture, check_fuzzed_inputs, check_colours, check_shadows, check_reconnects, check_token, check_export_plays_offline,
-             check_states_are_served, check_run_changes_over, check_told_budget]
+              check_state_to_pixel, check_curves, check_pace, check_pictures, check_mouse, check_fingers,
+              check_pushes, check_keyboard, check_changes]
+    # with one robot of which all is known, and one whose action loop is unstable
+    known = [check_drag_agrees_with_shake, check_table, check_ellipsoids, check_arrows, check_predicted_line]
+    alone = [check_readme_picture, check_fuzzed_inputs, check_colours, check_shadows, check_reconnects, check_token,
+             check_export_plays_offline, check_states_are_served, check_run_changes_over, check_told_budget]
+    name_of = lambda check: check.__name__.removeprefix("check_")
+    chosen = lambda check: not test.only or name_of(check) in test.only.split(",")
     def run(check, *arguments):
         nonlocal failed
-        name = check.__name__.removeprefix("check_")
-        if test.only and test.only != name:
+        name = name_of(check)
+        if not chosen(check):
             return
         begin = time.monotonic()
         try:
@@ -803,14 +885,21 @@ def main():
             for context in browser.contexts:
                 context.close()
 
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        test.folder, test.unstable = folder, write_policy(test, "unstable", folder)
         # drawn by the processor, also where there is a GPU: the checks are about that
         test.launch = lambda: playwright.chromium.launch(executable_path=executable, args=[
             "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"])
         browser = test.launch()
-        with serving(test.silc, test.source) as server:
-            for check in shared:
-                run(check, server)
+        if any(map(chosen, shared)):
+            with serving(test.silc, test.source) as server:
+                for check in shared:
+                    run(check, server)
+        if any(map(chosen, known)):
+            shaken(test)
+            with serving(test.silc, test.source, test.steady, test.unstable) as server:
+                for check in known:
+                    run(check, server)
         # these have servers of their own, and the processor to themselves
         for check in alone:
             run(check)

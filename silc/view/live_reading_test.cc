@@ -4,20 +4,23 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "silc/base/test_paths.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/observation.h"
 #include "silc/observe/shake.h"
 #include "silc/view/live_observer.h"
+#include "silc/view/test_policies.h"
 
 namespace silc {
 namespace {
 
 class LiveReadingTest : public ::testing::Test {
  protected:
-  explicit LiveReadingTest(const char* policy = "policies/g1_loco_silc_compliance.onnx")
-      : robot_(MakeRobot()), policy_(LoadPolicy(SourcePath(policy), "", robot_)) {}
+  explicit LiveReadingTest(
+      const std::string& policy = SourcePath("policies/g1_loco_silc_compliance.onnx"))
+      : robot_(MakeRobot()), policy_(LoadPolicy(policy, "", robot_)) {}
 
   static RobotModel MakeRobot() {
     LoadOptions firm;
@@ -74,14 +77,25 @@ TEST_F(LiveReadingTest, TheBudgetsEllipsoidIsTheBudgets) {
   EXPECT_TRUE(reading.points[0].C_budget.isApprox(expected, 1e-9)) << reading.points[0].C_budget;
 }
 
+// A regulator, which comes to rest under any steady pull; a trained policy need not.
+class RegulatorReadingTest : public LiveReadingTest {
+ protected:
+  RegulatorReadingTest() : LiveReadingTest(Written()) {}
+  static std::string Written() {
+    const std::string file = ::testing::TempDir() + "silc_live_reading_regulator.onnx";
+    WriteCommandedPolicy(file);
+    return file;
+  }
+};
+
 // What is drawn at the hand is what a push measures there.
-TEST_F(LiveReadingTest, TheFeltEllipsoidIsWhatAShakeFinds) {
+TEST_F(RegulatorReadingTest, TheFeltEllipsoidIsWhatAShakeFinds) {
   ClosedLoop loop = Settled();
   const LiveReading reading = Read(&loop);
   LoopOptions options;
   options.servo = loop.options().servo;
   ShakeOptions shake;
-  shake.forces = {5};
+  shake.forces = {2};  // some 3 cm: geometry bends what is linear by a few percent
   const ShakeResult result = Shake(ClosedLoop(robot_, policy_, options), shake);
   const Eigen::Matrix3d measured = result.levels[0].Compliance();
   const double error = (reading.points[1].C_felt - measured).norm() / measured.norm();
@@ -103,19 +117,25 @@ TEST_F(LiveReadingTest, AHeldPointOnTheHandIsTheHand) {
   EXPECT_FALSE(Read(&loop).points[kHeldPoint].C_felt.allFinite());
 }
 
-class BaselineReadingTest : public LiveReadingTest {
+class UnstableReadingTest : public LiveReadingTest {
  protected:
-  BaselineReadingTest() : LiveReadingTest("policies/g1_loco_baseline.onnx") {}
+  UnstableReadingTest() : LiveReadingTest(Written()) {}
+  static std::string Written() {
+    const std::string file = ::testing::TempDir() + "silc_live_reading_unstable.onnx";
+    WriteUnstablePolicy(file);
+    return file;
+  }
 };
 
 // (S3) is what the action loop settles at: where that loop is unstable nothing is said of what a
 // lasting force would move, at the hands or at a point that is held.
-TEST_F(BaselineReadingTest, AnUnstableActionLoopFeelsLikeNothingKnown) {
+TEST_F(UnstableReadingTest, AnUnstableActionLoopFeelsLikeNothingKnown) {
   ClosedLoop loop = Settled();
   HeldPoint held;
   held.body = robot_.hand_body()[kLeft];
   const LiveReading reading = Read(&loop, held);
-  ASSERT_GT(reading.view.loop_radius, 1);
+  // by its making; Arnoldi's estimate
+  EXPECT_NEAR(reading.view.loop_radius, 1.1, 0.02);
   ASSERT_EQ(reading.view.status, static_cast<int>(StiffnessStatus::kUnstableActionLoop));
   for (const PointView& point : reading.points) {
     EXPECT_TRUE(point.C_felt.array().isNaN().all()) << point.C_felt;

@@ -43,4 +43,33 @@ inline void WriteCommandedPolicy(const std::string& path) {
   WriteOnnx(path, stand.network, "obs", "actions", metadata);
 }
 
+/// Writes a G1 that stands although its action loop is unstable: the regulator of silc/lqr but for
+/// one wrist, whose action is
+///
+///     a_t = 1.1 a_{t−1} − 0.4 (q − q_pose) / α
+///
+/// With q at rest that grows by 1.1 a step, which is its spectral radius. In the robot q follows
+/// α a, the two together shrink, and the wrist stays where it is.
+inline void WriteUnstablePolicy(const std::string& path) {
+  constexpr float kAgain = 1.1f, kBack = 0.4f;
+  const RobotModel robot = RobotModel::Load(kDefaultRobot);
+  StandPolicy stand = DesignStandPolicy(robot);
+  MlpLayer& layer = stand.network.branches.front().front();
+  const auto& joints = stand.layout.action.joints;
+  const int joint = static_cast<int>(
+      std::ranges::find(joints, std::string("left_wrist_yaw_joint")) - joints.begin());
+  const int n = layer.outputs;  // the inputs are q, q̇ and the previous action, n each
+  float* row = layer.weight.data() + joint * layer.inputs;
+  std::fill_n(row, layer.inputs, 0.0f);
+  row[joint] = -kBack / static_cast<float>(stand.layout.action.scale[joint]);
+  row[2 * n + joint] = kAgain;
+  layer.bias[joint] = 0;
+  TrainingNotes notes;
+  notes.method = "baseline";
+  PutBudget(ReadBudget("compliance"), &notes);
+  Metadata metadata = MetadataFor(stand.layout, "test_policies");
+  WriteNotes(notes, &metadata);
+  WriteOnnx(path, stand.network, "obs", "actions", metadata);
+}
+
 }  // namespace silc

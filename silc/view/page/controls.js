@@ -64,7 +64,7 @@ export class Controls {
     });
     byId('force').addEventListener('input', () => {
       view.ellipsoids.force = +byId('force').value;
-      byId('force-out').textContent = byId('force').value + ' N';
+      byId('force-out').textContent = byId('legend-force').textContent = byId('force').value + ' N';
     });
     byId('pull').addEventListener('click', () => this.togglePull());
     byId('hand').addEventListener('click', () => view.send(input.hand(this.hand !== 'yours')));

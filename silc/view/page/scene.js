@@ -43,7 +43,7 @@ function floorTexture(software) {
   texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
   texture.repeat.set(80, 80);
   texture.anisotropy = software ? 1 : 4;
-  if (software) texture.minFilter = THREE.LinearMipmapNearestFilter;
+  if (software) Object.assign(texture, { minFilter: THREE.NearestMipmapNearestFilter, magFilter: THREE.NearestFilter });
   return texture;
 }
 
