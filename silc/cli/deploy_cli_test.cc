@@ -26,6 +26,7 @@
 #include "silc/cli/run_silc.h"
 #include "silc/deploy/commander.h"
 #include "silc/deploy_tools/test_log.h"
+#include "silc/deploy_tools/test_walker.h"
 #ifdef SILC_HAS_VIEW
 #include "silc/view/client.h"
 #endif
@@ -35,6 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::FromLog;
+using test::WalkerFile;
 
 // An empty folder of a test's own.
 fs::path TestFolder(const std::string& name) {
@@ -54,14 +56,12 @@ void Interrupt(pid_t silc) {
 // Domains of this program's tests: another checkout's tests may run beside them.
 std::string Domain(int test) { return std::to_string(100 + 2 * (getpid() % 60) + test); }
 
-std::string PolicyFile() { return SourcePath("policies/g1_loco_silc_compliance.onnx"); }
-
 #ifdef SILC_HAS_VIEW
 // `silc view --states LOG` as a user starts it: the printed address has the recording, on the
 // loopback, until Ctrl-C.
 void ExpectServed(const std::string& log, const std::string& words) {
   const pid_t viewer =
-      StartSilc("view " + PolicyFile() + " --states " + log + " --port 0", {}, words);
+      StartSilc("view " + WalkerFile() + " --states " + log + " --port 0", {}, words);
   const std::string begin = "open http://127.0.0.1:";
   std::string said;
   int status = 0;
@@ -125,7 +125,7 @@ void ExpectObservedAsLogged(const std::string& json_file, const std::string& log
                   at + ", K_s of joint " + std::to_string(j));
     }
   }
-  EXPECT_GT(judged, static_cast<int>(moments.size()) / 2);
+  EXPECT_GE(judged, 50) << "how often a policy has a static stiffness is its own affair";
 }
 
 TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
@@ -138,7 +138,7 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
       "sim --dds --lockstep --domain " + Domain(0) + " --script @" + (folder / "script").string(),
       {},
       (folder / "robot.txt").string());
-  const Outcome outcome = Silc("deploy " + PolicyFile() + " --network lo --lockstep --no-keys " +
+  const Outcome outcome = Silc("deploy " + WalkerFile() + " --network lo --lockstep --no-keys " +
                                "--preflight 0.5 --wait 60 --seconds 9 --domain " + Domain(0) +
                                " --log " + log + " < /dev/null");
   Interrupt(robot);
@@ -161,7 +161,7 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   EXPECT_EQ(seconds.find("refused"), std::string::npos);
   // what was logged can be looked at
   const std::string json = (folder / "observed.json").string();
-  const Outcome observed = Silc("observe " + PolicyFile() + " --states " + log + " --json " + json);
+  const Outcome observed = Silc("observe " + WalkerFile() + " --states " + log + " --json " + json);
   EXPECT_EQ(observed.code, 0) << observed.text;
   EXPECT_NE(observed.text.find("states from " + log), std::string::npos) << observed.text;
   ExpectObservedAsLogged(json, log);
@@ -171,7 +171,7 @@ TEST(DeployCli, TwoProcessesStandUpWalkArePushedAndStop) {
   fs::create_directories(second);
   fs::copy_file(fs::path(log) / "chunk_000005.npz", fs::path(second) / "chunk_000000.npz");
   const std::string page = (folder / "page.html").string();
-  const Outcome viewed = Silc("view " + PolicyFile() + " --states " + second + " --export " + page);
+  const Outcome viewed = Silc("view " + WalkerFile() + " --states " + second + " --export " + page);
   EXPECT_EQ(viewed.code, 0) << viewed.text;
   EXPECT_NE(ReadFile(page).find("window.silcRecording"), std::string::npos);
   ExpectServed(second, (folder / "view.txt").string());
@@ -297,7 +297,7 @@ TEST(DeployCli, WalksByKey) {
   const std::string seconds = (folder / "robot.txt").string();
   TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(0), seconds);
   TypedSilc deploy =
-      TypedSilc::OnTerminal("deploy " + PolicyFile() +
+      TypedSilc::OnTerminal("deploy " + WalkerFile() +
                             " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
                             "--domain " +
                             Domain(0));
@@ -338,7 +338,7 @@ TEST(DeployCli, ASpeedSetByKeyDoesNotOutliveAStop) {
   TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(0),
                                       (folder / "robot.txt").string());
   TypedSilc deploy =
-      TypedSilc::OnTerminal("deploy " + PolicyFile() +
+      TypedSilc::OnTerminal("deploy " + WalkerFile() +
                             " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
                             "--domain " +
                             Domain(0) + " --log " + log);
@@ -400,7 +400,7 @@ TEST(DeployCli, StopsWhenNobodyReadsWhatItSays) {
   ASSERT_GE(words, 0);
   const pid_t robot =
       StartSilc("sim --dds --lockstep --domain " + Domain(1) + " --script @" + script);
-  TypedSilc deploy = TypedSilc::OnPipe("deploy " + PolicyFile() +
+  TypedSilc deploy = TypedSilc::OnPipe("deploy " + WalkerFile() +
                                            " --network lo --lockstep --preflight 0 --no-observe "
                                            "--wait 60 --seconds 12 --domain " +
                                            Domain(1) + " --log " + log,
@@ -430,7 +430,7 @@ TEST(DeployCli, StopsWhenTheTerminalIsGone) {
   WriteFileAtomically(script, "0.1 press B\n");
   const pid_t robot =
       StartSilc("sim --dds --lockstep --domain " + Domain(1) + " --script @" + script);
-  const Outcome outcome = Silc("deploy " + PolicyFile() +
+  const Outcome outcome = Silc("deploy " + WalkerFile() +
                                " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
                                "--seconds 1 --domain " +
                                Domain(1) + " < /dev/null");
@@ -442,11 +442,11 @@ TEST(DeployCli, StopsWhenTheTerminalIsGone) {
 
 TEST(DeployCli, SaysWhyItDoesNotDrive) {
   const Outcome alone =
-      Silc("deploy " + PolicyFile() + " --network lo --wait 0.3 --preflight 0 --no-keys --domain " +
+      Silc("deploy " + WalkerFile() + " --network lo --wait 0.3 --preflight 0 --no-keys --domain " +
            Domain(1));
   EXPECT_EQ(alone.code, 1);
   EXPECT_NE(alone.text.find("no robot answered within 0.3 s"), std::string::npos) << alone.text;
-  const Outcome other = Silc("deploy " + PolicyFile() + " --robot t1 --domain " + Domain(1));
+  const Outcome other = Silc("deploy " + WalkerFile() + " --robot t1 --domain " + Domain(1));
   EXPECT_EQ(other.code, 2);
   const Outcome script = Silc("sim --dds --script '1 pres A' --domain " + Domain(1));
   EXPECT_EQ(script.code, 2);

@@ -32,6 +32,13 @@ const FaultReport* Told(const Rig& rig, DriveFault fault) {
   return nullptr;
 }
 
+// Gains go down while the budget is exceeded, where the table has a warning.
+CommanderConfig SofteningConfig() {
+  CommanderConfig config = PlainConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
+  return config;
+}
+
 class FaultTable : public ::testing::TestWithParam<FaultRow> {};
 
 TEST_P(FaultTable, IsSeenAnsweredAndLatched) {
@@ -202,8 +209,7 @@ TEST(FaultTableWarnings, EveryFaultOfATickIsTold) {
 
 // Softening lowers kp while the budget is exceeded, no further than stated, and gives it back.
 TEST(FaultTableWarnings, SofteningLowersGainsAndGivesThemBack) {
-  CommanderConfig config = PlainConfig();
-  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
+  const CommanderConfig config = SofteningConfig();
   Rig rig(config);
   rig.DriveTo(DriveState::kPolicy);
   const float before = rig.last.command.motor[4].kp;
@@ -274,8 +280,7 @@ TEST(UnjudgedStiffness, IsToldWhenItLasts) {
 
 // Softened gains are given back by a moment within the budget, not by one that says nothing.
 TEST(UnjudgedStiffness, KeepsGainsSoft) {
-  CommanderConfig config = PlainConfig();
-  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
+  const CommanderConfig config = SofteningConfig();
   Rig rig(config);
   rig.DriveTo(DriveState::kPolicy);
   const float before = rig.last.command.motor[4].kp;

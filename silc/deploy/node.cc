@@ -379,8 +379,10 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
   std::int64_t now_ns = 0, begin = 0, before = 0, stopped = 0;
   TickRecord record;
   while (true) {
-    // without a robot time goes on all the same, or its loss would never be noticed
-    const bool fresh = link_->ReceiveState(&state, stopped != 0 ? 20ms : 1000ms);
+    // without a robot time goes on all the same, or its loss would never be noticed; at the end one
+    // that is gone is not waited for
+    const bool waits = stopped == 0 || link_->Health().robot_present;
+    const bool fresh = link_->ReceiveState(&state, waits ? 1000ms : 20ms);
     now_ns = fresh ? static_cast<std::int64_t>(state.tick) * 1'000'000 : now_ns + 100 * period_ns;
     if (begin == 0) begin = now_ns;
     TickInput input;

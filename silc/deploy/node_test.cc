@@ -44,6 +44,13 @@ CommanderConfig PatientConfig() {
   return config;
 }
 
+NodeOptions OptionsOf(const CommanderConfig& config) {
+  NodeOptions options;
+  options.commander = config;
+  options.realtime = false;  // which few machines grant to a test
+  return options;
+}
+
 // Marks the node's link threads as ones that may allocate and lock.
 class MarkedLink : public RobotLink {
  public:
@@ -113,9 +120,7 @@ TEST(Node, DrivesARobotAndItsCommandThreadNeitherAllocatesNorLocks) {
   MarkedLink link(robot.MakeLink());
   std::atomic<bool> stop{false};
 
-  NodeOptions options;
-  options.commander = config;
-  options.realtime = false;
+  NodeOptions options = OptionsOf(config);
   std::atomic<int> answers{0}, observations{0}, records{0};
   std::atomic<DriveState> state{DriveState::kOff};
   std::atomic<int> faults{0};
@@ -184,9 +189,7 @@ TEST(Node, LogsTheLastStateInTicksWithoutOne) {
       for (int k = 0; k < 5; ++k) robot.Step(nullptr, config);
     }
   });
-  NodeOptions options;
-  options.commander = config;
-  options.realtime = false;
+  NodeOptions options = OptionsOf(config);
   options.seconds = 0.5;
   NodeWork work;
   std::uint32_t last = 0;
@@ -218,9 +221,7 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   RobotBeside robot(config);
   const std::unique_ptr<RobotLink> link = robot.MakeLink();
   std::atomic<bool> stop{false};
-  NodeOptions options;
-  options.commander = config;
-  options.realtime = false;
+  NodeOptions options = OptionsOf(config);
   std::vector<std::uint64_t> answered;  // the policy thread's, until the end
   struct Shown {
     std::uint64_t sequence;
@@ -283,6 +284,52 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   EXPECT_GE(gaps, 1);
 }
 
+// A robot in this thread that lets the controller wait for a tenth of a second at a time.
+class SlowRobot : public RobotLink {
+ public:
+  explicit SlowRobot(const CommanderConfig& config) : config_(config), robot_(config) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    waited_ += wait;
+    if (robot_.tick % 200 == 1 && waited_ < 100ms) return false;
+    waited_ = 0ns;
+    robot_.Step(&last_, config_);
+    *state = robot_.Frame();
+    return true;
+  }
+  bool SendCommand(const LowCommand& command) override {
+    last_ = command;
+    return true;
+  }
+  LinkHealth Health() override { return {}; }
+
+ private:
+  CommanderConfig config_;
+  PlainRobot robot_;
+  LowCommand last_{};
+  std::chrono::nanoseconds waited_{0};
+};
+
+// In lock step the clock is the robot's, at the end, too: a busy computer cuts no damping short.
+TEST(Node, DampsForASecondOfTheRobotsTimeHoweverSlowItIs) {
+  const CommanderConfig config = PatientConfig();
+  SlowRobot robot(config);
+  NodeOptions options;
+  options.commander = config;
+  options.lockstep = true;
+  options.seconds = 0.5;
+  int ticks = 0, stale = 0;
+  NodeWork work;
+  work.log = [&](const TickRecord& record) {
+    ++ticks;
+    stale += record.fresh ? 0 : 1;
+  };
+  Node node(&robot, options, std::move(work));
+  node.panel().Damp();
+  node.Run(std::atomic<bool>{false});
+  EXPECT_EQ(stale, 0);
+  EXPECT_GE(ticks, 750) << "half a second, and damping for another";
+}
+
 // What the policy's or the observer's thread could not log is told like ticks that were not: as
 // often as it happens anew.
 TEST(Node, WarnsOfRecordsThatItsWorkLost) {
@@ -291,9 +338,7 @@ TEST(Node, WarnsOfRecordsThatItsWorkLost) {
     RobotBeside robot(config);
     const std::unique_ptr<RobotLink> link = robot.MakeLink();
     std::atomic<bool> stop{false};
-    NodeOptions options;
-    options.commander = config;
-    options.realtime = false;
+    NodeOptions options = OptionsOf(config);
     options.lockstep = lockstep;
     std::atomic<std::uint64_t> lost{0};
     std::atomic<int> answers{0}, told{0}, others{0};

@@ -12,13 +12,13 @@
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
-#include "silc/base/test_paths.h"
 #include "silc/config/policy_budget.h"
 #include "silc/deploy/test_bus.h"
 #include "silc/deploy_tools/deploy_log.h"
 #include "silc/deploy_tools/preflight.h"
 #include "silc/deploy_tools/simulated_robot.h"
 #include "silc/deploy_tools/test_log.h"
+#include "silc/deploy_tools/test_walker.h"
 #include "silc/deploy_tools/workers.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
@@ -30,11 +30,13 @@ namespace fs = std::filesystem;
 using test::FromLog;
 using test::InProcessBus;
 
+// Moments with a static stiffness, of those compared: how often a policy has one is its own affair.
+constexpr int kEnoughJudged = 50;
+
 struct G1WithPolicy {
   RobotModel robot = RobotModel::Load("g1");
   TrainingNotes notes;
-  Policy policy =
-      LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot, &notes);
+  Policy policy = LoadPolicy(test::WalkerFile(), "", robot, &notes);
   Servo servo = ServoFor(robot, policy, "");
 };
 
@@ -72,6 +74,7 @@ DeployedRun RunOnBus(
     RunSimulation(&simulated, port.get(), simulation, run_ended);
     EXPECT_EQ(simulated.refused_commands(), 0);
     robot_ended = true;
+    port.reset();  // nobody waits for it
   });
   options.lockstep = true;
   options.budget = ReadBudget("compliance");
@@ -144,7 +147,7 @@ TEST(DeployRun, StandsUpWalksIsPushedAndItsStiffnessIsThatOfTheLog) {
     ++judged;
     EXPECT_NEAR(reading.sigma, sigma[i], 1e-6 * std::max(1.0, sigma[i])) << "moment " << i;
   }
-  EXPECT_GT(judged, static_cast<int>(sigma.size()) / 2);
+  EXPECT_GE(judged, kEnoughJudged);
 }
 
 // What the policy was shown and what it said is in the log whether or not anybody observes, and is
@@ -226,8 +229,7 @@ TEST(DeployRun, NeedsAnObserverWhereStiffnessStops) {
       if (rule.fault == fault) rule.reaction = "stop";
     }
     const RobotModel robot = RobotModel::FromSpec(spec);
-    const Policy policy =
-        LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+    const Policy policy = LoadPolicy(test::WalkerFile(), "", robot);
     InProcessBus bus;
     const std::unique_ptr<RobotLink> link = bus.MakeLink();
     DeployOptions options;
@@ -284,13 +286,15 @@ TEST(StiffnessWorker, FollowsForWantOfTimeAndThenSeesTheSame) {
       EXPECT_FALSE(m.judged);
       continue;
     }
+    // the action loop's radius depends on what the policy remembers, and there always is one
+    EXPECT_EQ(m.rho, whole.rho);
     EXPECT_EQ(m.judged, whole.judged);
     if (m.judged) {
       EXPECT_EQ(m.sigma, whole.sigma);
     }
-    compared += m.judged ? 1 : 0;
+    compared += std::isfinite(m.rho) ? 1 : 0;
   }
-  EXPECT_GT(compared, 2);
+  EXPECT_EQ(compared, 10);
 }
 
 // A twin that missed a step has another history than the policy: what it would say is not true.
@@ -501,7 +505,7 @@ TEST(DeployRun, WarnsOfControlStepsThatAreNotLogged) {
   }
   spec.safety.stand_up_time = 0.1;
   const RobotModel model = RobotModel::FromSpec(spec);
-  const Policy slow = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", model);
+  const Policy slow = LoadPolicy(test::WalkerFile(), "", model);
   ObservationLayout layout = slow.layout();
   layout.control_dt = spec.safety.command_period;
   const Policy policy(std::make_shared<const Graph>(slow.graph()), layout, slow.robot());
@@ -537,7 +541,7 @@ TEST(DeployRun, WarnsOfControlStepsThatAreNotLogged) {
         lines.push_back(line);
         if (line == "now: damping" && !stop) panel->Stand();
         if (line == "now: standing") panel->Run();
-        if (line == "now: policy") std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        if (line == "now: policy") std::this_thread::sleep_for(std::chrono::milliseconds(3500));
         stop = stop || line.find("log_dropped") != std::string::npos;
       },
       stop);

@@ -6,31 +6,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "silc/base/test_paths.h"
 #include "silc/deploy/link.h"
 #include "silc/deploy/node.h"
 #include "silc/deploy/test_bus.h"
 #include "silc/deploy_tools/safety_config.h"
 #include "silc/deploy_tools/simulated_robot.h"
+#include "silc/deploy_tools/test_walker.h"
 #include "silc/deploy_tools/workers.h"
 #include "silc/observe/load_policy.h"
 
 namespace silc {
 namespace {
 
-constexpr double kFaultTime = 3.2, kEnd = 6.6;  // [s]
+constexpr double kFaultTime = 3.2, kEnd = 7.8;  // [s]
 constexpr std::int64_t kFaultNs = 3'200'000'000;
 // What is claimed of every fault, walking at the time. A fall is not prevented; damping bounds it.
-constexpr double kFallSpeed = 25;                     // [rad/s] of any joint, falling
-constexpr double kRestAfter = 2;                      // [s] after the stop
-constexpr double kRestSpeed = 2, kRestTorque = 0.25;  // [rad/s], [1] of effort, from then on
-constexpr std::int64_t kRefusedFor = 40'000'000;      // [ns] by the transport, in that row
+// [rad/s] of any joint: the largest velocity_limit, which motors have without load; or no faster
+// than when it was stopped
+constexpr double kFallSpeed = 37;
+constexpr double kRestAfter = 3;     // [s] after the stop
+constexpr double kRestSpeed = 4;     // [rad/s] an arm that sinks by its weight makes 2.6
+constexpr double kRestTorque = 0.4;  // [1] of effort: 10 rad/s would be all of an arm's
+constexpr std::int64_t kRefusedFor = 40'000'000;  // [ns] by the transport, in that row
+// The arm that somebody takes, in its rows: with these gains its motor is at its limit of 25 N·m at
+// 0.3 rad. A softer arm can be held 1.2 rad away without that. The policy neither moves nor sees
+// that joint: it would fall in a way of its own.
+constexpr std::size_t kTakenJoint = 15;        // left shoulder pitch
+constexpr double kTakenKp = 90, kTakenKd = 2;  // [N·m/rad], [N·m·s/rad]
 
 // Where a fault is put in. kRobot: the script's word. The others from kFaultTime on.
 enum class Trouble {
@@ -57,6 +66,8 @@ struct PhysicalRow {
   Trouble trouble = Trouble::kRobot;
   int extra_ticks = 0;  // until the value is over its limit; −1: the clock itself is at fault
 };
+
+bool TakesTheArm(const PhysicalRow& row) { return row.script.starts_with("fault arm_"); }
 
 std::string RowName(const PhysicalRow& row) {
   if (row.fault != DriveFault::kNone) return std::string(KindOf(row.fault).name);
@@ -90,7 +101,7 @@ std::vector<PhysicalRow> PhysicalRows() {
       {F::kCasingTemperature, "fault casing"},
       {F::kWindingTemperature, "fault winding"},
       {F::kMotorFault, "fault motor_fault"},
-      // the arm is taken away at 8 rad/s; until it is 1.5 rad from its target takes 0.4 s at most
+      // the arm is taken away at 5 rad/s; until it is 1.5 rad from its target takes 0.4 s at most
       {F::kTracking, "fault arm_dragged", T::kRobot, 200},
       {F::kTorqueLimited, "fault arm_held", T::kRobot, 501 + 200},
       {F::kPolicyNotFinite, "", T::kNotANumber, 10},
@@ -156,6 +167,7 @@ class TroubledLink : public RobotLink {
 struct PhysicalRun {
   std::vector<FaultReport> stops;
   bool walked = false;     // on its own feet, under the policy, when the fault came
+  double stop_speed = 0;   // [rad/s] fastest joint in the last step before damping
   double damped_at = 0;    // [s] first step under a damping command after the fault
   int sprung_after = 0;    // steps with a spring after that
   double fall_speed = 0;   // [rad/s] fastest joint after it
@@ -165,10 +177,15 @@ struct PhysicalRun {
 };
 
 // What the policy and its observer say, spoiled from the time of the fault on.
-NodeWork SpoiledWork(Trouble trouble, PolicyWorker* worker, PhysicalRun* run) {
+NodeWork SpoiledWork(const PhysicalRow& row, PolicyWorker* worker, PhysicalRun* run) {
+  const Trouble trouble = row.trouble;
+  const bool keeps_arm = TakesTheArm(row);
   NodeWork work;
   work.policy = [=](const PolicyRequest& request, PolicyAnswer* answer) {
-    worker->Answer(request, answer);
+    PolicyRequest shown = request;
+    if (keeps_arm) shown.state.motor[kTakenJoint].q = shown.state.motor[kTakenJoint].dq = 0;
+    worker->Answer(shown, answer);
+    if (keeps_arm) answer->target[kTakenJoint] = 0;
     if (request.time_ns < kFaultNs) return;
     if (trouble == Trouble::kNotANumber) answer->target[4] = std::nan("");
     if (trouble == Trouble::kNarrow) answer->width = 23;
@@ -194,8 +211,7 @@ struct WalkingG1 {
   RobotModel robot = RobotModel::Load("g1");
   RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
   TrainingNotes notes;
-  Policy policy =
-      LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot, &notes);
+  Policy policy = LoadPolicy(test::WalkerFile(), "", robot, &notes);
   Servo servo = ServoFor(robot, policy, "");
 
   CommanderConfig Config() const {
@@ -232,7 +248,10 @@ PhysicalRun RunRow(const WalkingG1& g1, const PhysicalRow& row) {
         return;
       }
       if (run.damped_at == 0 && r.damped()) run.damped_at = r.time();
-      if (run.damped_at == 0) return;
+      if (run.damped_at == 0) {
+        run.stop_speed = r.fastest_joint();
+        return;
+      }
       run.sprung_after += r.damped() ? 0 : 1;
       run.fall_speed = std::max(run.fall_speed, r.fastest_joint());
       run.fall_torque = std::max(run.fall_torque, r.strongest_torque());
@@ -247,11 +266,15 @@ PhysicalRun RunRow(const WalkingG1& g1, const PhysicalRow& row) {
   });
   NodeOptions options;
   options.commander = g1.Config();
+  if (TakesTheArm(row)) {
+    options.commander.kp[kTakenJoint] = kTakenKp;
+    options.commander.kd[kTakenJoint] = kTakenKd;
+  }
   options.lockstep = true;
   // and a second of damping; a deaf controller's clock runs ahead, so that the robot ends the run
   options.seconds = row.trouble == Trouble::kDeaf ? 0 : kEnd - 1.2;
   PolicyWorker worker(g1.robot, g1.policy, 0.75);
-  Node node(&link, options, SpoiledWork(row.trouble, &worker, &run));
+  Node node(&link, options, SpoiledWork(row, &worker, &run));
   link.set_panel(&node.panel());
   node.Run(robot_ended);
   run_ended = true;
@@ -294,8 +317,19 @@ TEST(FaultPhysics, EveryRowEndsDampedAndAtRest) {
       EXPECT_LE(run.damped_at - kFaultTime - told, 2 * config.tick_period);
     }
     ASSERT_GT(run.damped_at, 0);
+    // for the table in docs/deploy.md
+    std::printf(
+        "[ figures  ] %-20s stopped by %-20s damped after %4.0f ms; falling %4.1f rad/s, %3.0f %%; "
+        "at rest %4.2f rad/s, %2.0f %%\n",
+        RowName(row).c_str(),
+        std::string(KindOf(first.fault).name).c_str(),
+        1000 * (run.damped_at - kFaultTime),
+        run.fall_speed,
+        100 * run.fall_torque,
+        run.rest_speed,
+        100 * run.rest_torque);
     EXPECT_EQ(run.sprung_after, 0);
-    EXPECT_LT(run.fall_speed, kFallSpeed);
+    EXPECT_LE(run.fall_speed, std::max(kFallSpeed, run.stop_speed));
     EXPECT_LE(run.fall_torque, 1);
     EXPECT_GT(run.rest_steps, 100);
     EXPECT_LT(run.rest_speed, kRestSpeed);

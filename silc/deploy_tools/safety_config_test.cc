@@ -11,6 +11,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
+#include "silc/deploy_tools/test_walker.h"
 #include "silc/observe/closed_loop.h"
 #include "silc/observe/load_policy.h"
 
@@ -21,7 +22,7 @@ std::string RobotText() { return ReadFile(FindRobotFile("g1")); }
 
 CommanderConfig ConfigOf(const std::string& text) {
   const RobotModel robot = RobotModel::FromSpec(ParseRobotSpec(text, FindRobotFile("g1")));
-  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+  const Policy policy = LoadPolicy(test::WalkerFile(), "", robot);
   return MakeCommanderConfig(robot, policy, ServoFor(robot, policy, ""));
 }
 
@@ -36,12 +37,24 @@ std::string Without(const std::string& text, const std::string& line_with, const
   return out;
 }
 
-TEST(SafetyConfig, TakesLimitsFromTheRobotAndGainsFromThePolicy) {
-  const CommanderConfig config = ConfigOf(RobotText());
+TEST(SafetyConfig, TakesLimitsFromTheRobotAndGainsFromTheServo) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const Policy policy = LoadPolicy(test::WalkerFile(), "", robot);
+  // gains that no policy and no gain set has: joint by joint another
+  Servo servo = ServoFor(robot, policy, "");
+  servo.kp.setLinSpaced(50, 78);
+  servo.kd.setLinSpaced(1, 3.8);
+  const CommanderConfig config = MakeCommanderConfig(robot, policy, servo);
   EXPECT_EQ(config.rules[static_cast<std::size_t>(DriveFault::kTilt)].limit, 1.0);
   EXPECT_EQ(config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction,
             Reaction::kWarn);
-  EXPECT_EQ(config.kp[3], 200);
+  for (std::size_t j = 0; j < config.kp.size(); ++j) {
+    EXPECT_NEAR(config.kp[j], 50 + static_cast<double>(j), 1e-9);
+    EXPECT_NEAR(config.kd[j], 1 + 0.1 * static_cast<double>(j), 1e-9);
+    // standing up, with the gains of robot.yaml
+    EXPECT_EQ(config.stand_kp[j], robot.spec().Gains().kp[static_cast<Eigen::Index>(j)]);
+    EXPECT_EQ(config.stand_kd[j], robot.spec().Gains().kd[static_cast<Eigen::Index>(j)]);
+  }
   EXPECT_EQ(config.effort_limit[3], 139);
   // no joint is damped beyond its strength at 10 rad/s
   EXPECT_EQ(config.damping_kd[3], 3);
@@ -71,7 +84,7 @@ TEST(SafetyConfig, TheTableInTheDocsIsTheRobots) {
 
 TEST(SafetyConfig, RefusesAPolicyThatDoesNotFit) {
   const RobotModel robot = RobotModel::Load("g1");
-  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_silc_compliance.onnx"), "", robot);
+  const Policy policy = LoadPolicy(test::WalkerFile(), "", robot);
   const auto message = [&](const ObservationLayout& layout) -> std::string {
     const Policy changed(std::make_shared<const Graph>(policy.graph()), layout, policy.robot());
     try {

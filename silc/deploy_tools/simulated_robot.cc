@@ -29,9 +29,10 @@ constexpr double kReleaseTime = 1;                     // [s]
 constexpr double kPressTime = 0.1;                     // [s]
 constexpr double kSpring = 8000, kDamper = 600;        // [N/m], [N·s/m] of the gantry
 constexpr double kGripSpring = 800, kGripDamper = 20;  // [N·m/rad], [N·m·s/rad]
-constexpr double kGripSpeed = 8;                       // [rad/s]
+constexpr double kGripSpeed = 5;                       // [rad/s]
 constexpr int kGrippedJoint = 15;                      // left shoulder pitch
 constexpr double kTwist = 400, kTwistDamper = 40;      // [N·m/rad], [N·m·s/rad]
+constexpr double kMaxMotorTime = 0.02;                 // [s] period and delay: kMostMotorDelay
 
 struct NamedButton {
   const char* name;
@@ -75,7 +76,7 @@ ScriptEvent ParseLine(const std::string& line) {
     throw ConfigError("--script: '" + line + "': " + why);
   };
   static const std::vector<std::string> known = {
-      "press", "stick", "release", "push", "fault", "mend", "end"};
+      "press", "stick", "release", "push", "motors", "fault", "mend", "end"};
   std::istringstream words(line);
   ScriptEvent event;
   std::string word;
@@ -90,10 +91,14 @@ ScriptEvent ParseLine(const std::string& line) {
   }
   const bool named = event.what == "press" || event.what == "stick" || event.what == "fault";
   if (named && !(words >> event.name)) fail("names nothing");
-  const std::size_t wanted = event.what == "stick" ? 1 : event.what == "push" ? 4 : 0;
+  const bool motors = event.what == "motors";
+  const std::size_t wanted = event.what == "stick" ? 1 : event.what == "push" ? 4 : motors ? 2 : 0;
   while (words >> word) {
-    const bool duration = event.what == "push" && event.numbers.size() == 3;
-    const double most = event.what == "stick" ? 1 : duration ? kMaxPushDuration : kMaxPushForce;
+    const bool duration = motors || (event.what == "push" && event.numbers.size() == 3);
+    const double most = event.what == "stick" ? 1
+                        : motors              ? kMaxMotorTime
+                        : duration            ? kMaxPushDuration
+                                              : kMaxPushForce;
     double number = 0;
     if (event.numbers.size() < wanted && !ReadNumber(word, duration ? 0 : -most, most, &number)) {
       fail(fmt::format("'{}' is no number within {}{:g}", word, duration ? "0 and " : "±", most));
@@ -185,6 +190,14 @@ void SimulatedRobot::Happen(const ScriptEvent& event) {
   } else if (event.what == "push") {
     push_ = {event.numbers[0], event.numbers[1], event.numbers[2]};
     pushed_until_ = time() + event.numbers[3];
+  } else if (event.what == "motors") {
+    const auto steps = [&](double seconds) {
+      return static_cast<int>(std::lround(seconds / robot_.model()->opt.timestep));
+    };
+    motor_period_ = std::max(1, steps(event.numbers[0]));
+    motor_delay_ = steps(event.numbers[1]);
+    SILC_CHECK(motor_delay_ <= kMostMotorDelay);
+    first_of_motors_ = step_;
   } else if (event.what == "fault") {
     fault_ = event.name;
     frozen_tick_ = last_.tick;
@@ -208,7 +221,7 @@ double SimulatedRobot::MeasuredPosition(int joint) const {
 void SimulatedRobot::ApplyGrip() {
   const int dof = robot_.dof_address()[kGrippedJoint];
   data_->qfrc_applied[dof] = 0;
-  const double way = fault_ == "arm_held" ? 1.2 : fault_ == "arm_dragged" ? 2.6 : 0;  // [rad]
+  const double way = fault_ == "arm_held" ? 1.2 : fault_ == "arm_dragged" ? 1.9 : 0;  // [rad]
   if (way == 0) return;
   const double q = JointPosition(kGrippedJoint);
   // up, in front of the robot, where nothing is in the way; shoulder pitch is negative there
@@ -271,20 +284,37 @@ void SimulatedRobot::LookForDivergence(double time) {
   }
 }
 
-void SimulatedRobot::Step() {
-  if (!divergence_.empty()) return;
+void SimulatedRobot::ReadEncoders() {
+  Encoders& now = encoders_[static_cast<std::size_t>(step_) % encoders_.size()];
+  for (int j = 0; j < kRobotMotors; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    now.q[i] = MeasuredPosition(j);  // the motor has no other encoder
+    now.qd[i] = data_->qvel[robot_.dof_address()[i]];
+  }
+}
+
+// Torques for this step and those that follow until the next call.
+void SimulatedRobot::ApplyMotors() {
+  const std::int64_t seen = std::max<std::int64_t>(0, step_ - motor_delay_);
+  const Encoders& encoders = encoders_[static_cast<std::size_t>(seen) % encoders_.size()];
   for (int j = 0; j < kRobotMotors; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const MotorCommand& motor = command_.motor[j];
-    const double q = MeasuredPosition(j);  // the motor has no other encoder
-    const double qd = data_->qvel[robot_.dof_address()[i]];
     const double limit = robot_.effort_limit()[j];
-    double tau = motor.tau + motor.kp * (motor.q - q) + motor.kd * (motor.dq - qd);
+    double tau =
+        motor.tau + motor.kp * (motor.q - encoders.q[i]) + motor.kd * (motor.dq - encoders.qd[i]);
     if (motor.mode != 1 || !std::isfinite(tau)) tau = 0;
     if (fault_ == "dead_motor" && j == 3) tau = 0;
     tau_[j] = std::clamp(tau, -limit, limit);
     data_->ctrl[robot_.actuator()[i]] = tau_[j];
   }
+}
+
+void SimulatedRobot::Step() {
+  if (!divergence_.empty()) return;
+  ReadEncoders();
+  if ((step_ - first_of_motors_) % motor_period_ == 0) ApplyMotors();
+  ++step_;
   ApplyGantry();
   ApplyGrip();
   const double before = time();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ namespace silc {
 ///     TIME stick NAME VALUE  lx, ly, rx, ry in [−1, 1], until the next
 ///     TIME release           the gantry lets the robot down and goes, within a second
 ///     TIME push FX FY FZ T   force on the base in W [N], for T seconds
+///     TIME motors T D        torques anew every T seconds, from encoders as they were D seconds
+///                            before; both to the millisecond. At the start: 0.001 0
 ///     TIME fault NAME        from then on, see kInjectedFaults
 ///     TIME mend              faults are over
 ///     TIME end               the simulation ends
@@ -39,9 +43,9 @@ ScriptEvent ParseEvent(const std::string& text);
 /// Names after `fault`: what a simulated robot can suffer.
 const std::vector<std::string>& InjectedFaults();
 
-/// A G1 in MuJoCo as the network sees it: PD at the motors every millisecond, state frames with
-/// CRC, commands refused when CRC, machine mode or mode_pr are not right. It hangs in a gantry
-/// until that is released. Deterministic.
+/// A G1 in MuJoCo as the network sees it: PD at the motors every millisecond, unless its script
+/// says otherwise, state frames with CRC, commands refused when CRC, machine mode or mode_pr are
+/// not right. It hangs in a gantry until that is released. Deterministic.
 class SimulatedRobot {
  public:
   /// How its model is loaded: steps of a millisecond.
@@ -75,6 +79,8 @@ class SimulatedRobot {
  private:
   void ApplyGantry();
   void ApplyGrip();
+  void ReadEncoders();
+  void ApplyMotors();
   void LookForDivergence(double time);
   double JointPosition(int joint) const;     // [rad]
   double MeasuredPosition(int joint) const;  // [rad] by the motor's encoder
@@ -94,6 +100,15 @@ class SimulatedRobot {
   double arm_grip_ = 0, gripped_ = 0;  // [rad] where the arm was taken, how far it was led
   LowState last_{};
   Eigen::VectorXd tau_;
+
+  // the motors: encoders of the last steps, by step
+  struct Encoders {
+    std::array<double, kRobotMotors> q{}, qd{};  // [rad], [rad/s]
+  };
+  static constexpr int kMostMotorDelay = 20;  // [step]
+  std::array<Encoders, kMostMotorDelay + 1> encoders_{};
+  std::int64_t step_ = 0, first_of_motors_ = 0;  // now; when the present period began
+  int motor_period_ = 1, motor_delay_ = 0;       // [step]
   int refused_ = 0;
 };
 

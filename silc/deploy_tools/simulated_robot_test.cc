@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "silc/base/error.h"
 
@@ -61,6 +64,14 @@ TEST(Script, SaysWhatItDoesNotUnderstand) {
   }
   EXPECT_NE(message("1 stick ly 0.5 0.5").find("takes 1 numbers"), std::string::npos);
   EXPECT_NE(message("1 release now").find("takes 0 numbers"), std::string::npos);
+  EXPECT_NE(message("1 motors 0.005").find("takes 2 numbers"), std::string::npos);
+  for (const char* time : {"nan", "-0.001", "0.021"}) {
+    for (const std::string& both : {std::string(time) + " 0.001", "0.001 " + std::string(time)}) {
+      EXPECT_NE(message("1 motors " + both).find("is no number within 0 and 0.02"),
+                std::string::npos)
+          << both;
+    }
+  }
 }
 
 struct HungRobot {
@@ -113,6 +124,71 @@ TEST(SimulatedRobot, MotorsAreSprings) {
   EXPECT_EQ(frame.tick, 1500U);
   EXPECT_NEAR(frame.motor[18].q, 1, 0.05);
   EXPECT_NEAR(frame.motor[18].tau_est, 60 * (1 - frame.motor[18].q) - 3 * frame.motor[18].dq, 0.1);
+}
+
+// The law of the frame, with the period and the delay that the script gives the motors. Encoders
+// and torques are those of the frames, which are floats: seven digits of 200 N·m/rad times an
+// angle.
+TEST(SimulatedRobot, MotorsComputeTheirTorquesWhenTheScriptSays) {
+  HungRobot hung;
+  LowCommand command{};
+  command.mode_machine = SimulatedRobot::kMachineMode;
+  for (int j = 0; j < kRobotMotors; ++j)
+    command.motor[j] = {.mode = 1, .q = 0.1F, .kp = 4, .kd = 1};
+  command.crc = FrameCrc(command);
+  ASSERT_TRUE(hung.robot.Follow(command));
+  std::vector<LowState> frames(1);  // by step: before it
+  ASSERT_TRUE(hung.robot.Frame(&frames[0]));
+  constexpr int kBegin = 7, kPeriod = 5, kDelay = 3, kSteps = 60;  // [step]
+  int compared = 0;
+  for (int k = 0; k < kSteps; ++k) {
+    if (k == kBegin) hung.robot.Happen(ParseEvent("motors 0.005 0.003"));
+    hung.robot.Step();
+    frames.emplace_back();
+    ASSERT_TRUE(hung.robot.Frame(&frames.back()));
+    const int computed = k < kBegin ? k : k - (k - kBegin) % kPeriod;
+    const LowState& seen = frames[static_cast<std::size_t>(k < kBegin ? k : computed - kDelay)];
+    for (int j = 0; j < kRobotMotors; ++j) {
+      const double tau = 4 * (0.1F - seen.motor[j].q) - seen.motor[j].dq;
+      if (std::abs(tau) > 4.9) continue;  // a wrist has 5 N·m
+      EXPECT_NEAR(frames.back().motor[j].tau_est, tau, 1e-5) << "step " << k << ", motor " << j;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, kSteps * kRobotMotors / 2);
+}
+
+// Why a G1 falls on a bridge that computes torques every 5 ms from speeds of the step before
+// (docs/deploy.md). A damper on an inertia J whose torque is held for T makes v⁺ = v − a v with
+// a = kd T / J, stable below a = 2; from the speed one T ago it makes v⁺ = v − a v⁻, stable below
+// a = 1. A joint has the inertia of its rotor or more, so no joint has more than the a of its
+// rotor; ankle roll and wrists have little less.
+TEST(SimulatedRobot, ADamperSlowsWhenItsTorqueIsHeldAndShakesWhenThatIsLate) {
+  constexpr double kHeld = 0.005;  // [s]
+  const auto fastest_at_end = [](double a, const std::string& motors) {
+    HungRobot hung;
+    LowCommand command{};
+    command.mode_machine = SimulatedRobot::kMachineMode;
+    for (int j = 0; j < kRobotMotors; ++j) {
+      const int dof = hung.model.dof_address()[static_cast<std::size_t>(j)];
+      const double rotor = hung.model.model()->dof_armature[dof];  // [kg·m²]
+      command.motor[j] = {.mode = 1, .kd = static_cast<float>(a * rotor / kHeld)};
+    }
+    command.crc = FrameCrc(command);
+    EXPECT_TRUE(hung.robot.Follow(command));
+    hung.robot.Happen(ParseEvent("motors " + motors));
+    hung.robot.Happen(ParseEvent("push 0 200 0 0.1"));
+    double fastest = 0;
+    for (int k = 0; k < 3000; ++k) {
+      hung.robot.Step();
+      if (k >= 2500) fastest = std::max(fastest, hung.robot.fastest_joint());
+    }
+    return fastest;
+  };
+  // a limb that sinks under its weight is slow; one that shakes is at the limits of its motors
+  EXPECT_LT(fastest_at_end(1.5, "0.005 0"), 1);
+  EXPECT_GT(fastest_at_end(1.5, "0.005 0.005"), 10);
+  EXPECT_LT(fastest_at_end(0.7, "0.005 0.005"), 1);
 }
 
 // MuJoCo begins anew where a state is absurd, with its time at zero: the simulation is over, says

@@ -61,6 +61,11 @@ std::string CycloneConfig(const DdsOptions& options) {
 
 // A domain is made once in a process and kept to its end.
 void NeedDomain(const DdsOptions& options) {
+  for (const char c : options.network) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::strchr("._-:@", c) == nullptr) {
+      throw ConfigError("--network " + options.network + ": is not the name of an interface");
+    }
+  }
   static std::mutex mutex;
   static std::map<int, std::string> made;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -68,11 +73,6 @@ void NeedDomain(const DdsOptions& options) {
   if (found != made.end()) {
     if (found->second == options.network) return;
     throw RunError("DDS: domain " + std::to_string(options.domain) + " is on another interface");
-  }
-  for (const char c : options.network) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::strchr("._-:@", c) == nullptr) {
-      throw ConfigError("--network " + options.network + ": is not the name of an interface");
-    }
   }
   Made(dds_create_domain(static_cast<dds_domainid_t>(options.domain),
                          CycloneConfig(options).c_str()),
