@@ -4,7 +4,7 @@
     python mjlab_g1.py --envs 4096 --iterations 100 --device cuda:0 [--run silc|watch|plain] [--json OUT]
 
 Prints a line per iteration: reward, penalty, σ, seconds. silc: with the penalty. watch: PPO alone, σ worked
-out and not used. plain: PPO alone, nothing worked out, for the time it takes.
+out and not used. plain: mjlab's own task and PPO as they are, without silc's terms, for the time they take.
 """
 
 import argparse
@@ -30,13 +30,13 @@ def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hi
     torch.manual_seed(seed)
     env_cfg, agent_cfg = unitree_g1_flat_env_cfg(), unitree_g1_ppo_runner_cfg()
     env_cfg.scene.num_envs, env_cfg.seed = envs, seed
-    add_stiffness_terms(env_cfg)
     agent_cfg.num_steps_per_env = steps
     if hidden:
         agent_cfg.actor.hidden_dims = agent_cfg.critic.hidden_dims = hidden
-    changes = {"silc": {}, "watch": {"lambda_": 0.0}, "plain": {"start": 10**9}}
-    options = {**(penalty or {}), **changes[run]}
-    agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget=COMPLIANCE, penalty=options)
+    if run != "plain":
+        options = {**(penalty or {}), **({"lambda_": 0.0} if run == "watch" else {})}
+        add_stiffness_terms(env_cfg)
+        agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget=COMPLIANCE, penalty=options)
     env = RslRlVecEnvWrapper(ManagerBasedRlEnv(env_cfg, device=device))
     runner = MjlabOnPolicyRunner(env, asdict(agent_cfg), log_dir=None, device=device)
     alg, figures = runner.alg, []

@@ -153,14 +153,14 @@ class Policy:
 
     def __init__(self, path: str, layout: Optional[str] = None, robot: Union[Robot, str] = DEFAULT_ROBOT) -> None:
         self.robot = Robot.read(robot) if isinstance(robot, str) else robot
-        given, folder = layout or "", data_folders("layouts", "SILC_LAYOUTS")
+        given, folders = layout or "", data_folders("layouts", "SILC_LAYOUTS")
         if given and "/" not in given and not given.endswith(".yaml"):
             given = find("layouts", given, "{}.yaml", "SILC_LAYOUTS")
         self.path = str(path)
         self._core = _core.Policy(
             self.path,
             given,
-            str(folder[0]) if folder else "",
+            ":".join(str(f) for f in folders),
             list(self.robot.joints),
             self.robot.poses[self.robot.default_pose],
         )

@@ -79,8 +79,12 @@ class SilcPPO(PPO):
             raise ValueError(
                 f"env: its observations have no group '{GROUP}'; silc.mjlab.add_stiffness_terms() adds it"
             )
-        cfg["algorithm"]["silc_setup"] = setup_of(env)
-        return PPO.construct_algorithm(obs, env, cfg, device)
+        settings = cfg["algorithm"]
+        settings["silc_setup"] = setup_of(env)
+        try:
+            return PPO.construct_algorithm(obs, env, cfg, device)
+        finally:  # matrices have no place in what a runner logs of its configuration
+            settings.pop("silc_setup", None)
 
     def _network(self) -> nn.Module:
         # the same layers as one nn.Sequential: rsl_rl's MLP has a forward() of its own
@@ -92,7 +96,9 @@ class SilcPPO(PPO):
         actor = self._raw_actor
         x = torch.cat([observations[group] for group in actor.obs_groups], -1)
         contacts = unpack_contacts(observations[GROUP], self.penalty.kp.shape[0])
-        self._pairs = self.penalty.gradients(self._network(), x, contacts)
+        # rsl_rl 5.5 can work its losses out in bfloat16 (use_mixed_precision); stiffness needs more digits
+        with torch.autocast(torch.device(self.device).type, enabled=False):
+            self._pairs = self.penalty.gradients(self._network(), x, contacts)
 
     def _add_gradients(self) -> None:
         add_gradients(self._pairs, self.gpu_world_size if self.is_multi_gpu else 1)

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh SITE torch|venv VENV FILE...: pytest on the wheel unpacked in SITE. `venv`: with the packages of VENV. `torch`:
 # in the first Python that has PyTorch ($SILC_TORCH_PYTHON, the distribution's). Exit 77, with a message, where none has.
+# A folder $SILC_PYTHON_FIRST is looked into before all others.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 site=$1 kind=$2 venv=${SILC_PYTHON_VENV-$3}
 shift 3
 # silc.torch is plain Python and is tested without the wheel, too
 [[ -d $site ]] || site=$here/..
-export PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+export PYTHONPATH=${SILC_PYTHON_FIRST:+$SILC_PYTHON_FIRST:}$site PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 cd "$here"
 if [[ $kind == venv ]]; then
   [[ -x $venv/bin/python ]] || { echo "no $venv: tools/setup/venv.sh python makes it" >&2; exit 77; }

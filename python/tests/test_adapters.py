@@ -174,6 +174,51 @@ def test_mjlab_terms_are_the_observers():
     assert setup.channels.q.shape == (99, 29) and setup.channels.a is not None and setup.channels.g is not None
 
 
+def test_rsl_rl_trains_with_the_penalty_and_sigma_falls(tmp_path):
+    """rsl_rl's own runner, without mjlab: checkpoints, what it keeps of the configuration, σ."""
+    pytest.importorskip("rsl_rl", reason="rsl_rl is not installed; ./dev test-python installs it")
+    sys.path.insert(0, str(EXAMPLES))
+    import rsl_rl_springs
+
+    ratio = {}
+    for run in ("silc", "watch"):
+        arguments = {"envs": 8, "iterations": 3, "hidden": (32, 24), "run": run, "penalty": {"samples": 0}}
+        figures, before, after = sigma_before_and_after(lambda: rsl_rl_springs.train(**arguments))
+        assert len(figures) == 3 and all(np.isfinite(list(f.values())).all() for f in figures)
+        assert "symmetry" not in figures[0]
+        ratio[run] = after / before
+    assert ratio["silc"] < 1
+    assert ratio["silc"] < ratio["watch"]
+    print("sigma, after over before:", ratio)
+    # λ and the bound go into a checkpoint and come back
+    _, runner = rsl_rl_springs.train(8, 2, hidden=(32, 24), log_dir=str(tmp_path))
+    assert "silc_setup" not in runner.cfg["algorithm"]
+    (checkpoint,) = tmp_path.glob("model_1.pt")
+    again = rsl_rl_springs.OnPolicyRunner(
+        rsl_rl_springs.SpringsEnv(8), rsl_rl_springs.configuration(hidden=(32, 24)), None, "cpu"
+    )
+    again.load(str(checkpoint))
+    assert again.alg.penalty.iteration == runner.alg.penalty.iteration == 2
+
+
+def test_mixed_precision_leaves_the_penalty_in_full():
+    """rsl_rl 5.5 works its losses out under autocast; the penalty's gradient is the same with it and without."""
+    pytest.importorskip("rsl_rl", reason="rsl_rl is not installed; ./dev test-python installs it")
+    sys.path.insert(0, str(EXAMPLES))
+    import rsl_rl_springs
+
+    _, runner = rsl_rl_springs.train(8, 1, hidden=(32, 24))
+    alg, seen = runner.alg, runner.env.get_observations()
+    found = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            alg.collect_penalty(seen)
+        found.append([g for _, g in alg._pairs])
+    assert any(float(g.abs().max()) > 0 for g in found[0])
+    for a, b in zip(*found):
+        assert torch.equal(a, b)
+
+
 def test_holosoma_trains_with_the_penalty_and_sigma_falls(tmp_path):
     """holosoma's own PPO on a toy: joints on springs, Jacobians of random stances."""
     pytest.importorskip("holosoma", reason="holosoma is not installed")

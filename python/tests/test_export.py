@@ -74,6 +74,34 @@ def test_the_command_line_takes_it(silc_program, tmp_path):
     np.testing.assert_allclose(K_1, np.array(moment["K_1"]), rtol=1e-4, atol=1e-3)
 
 
+def test_eval_view_and_deploy_take_it(silc_program, tmp_path):
+    path, out, page = (str(tmp_path / name) for name in ("mine.onnx", "mine.json", "mine.html"))
+    layout = silc.Layout.read("g1_loco")
+    actor = mlp(layout.width, len(layout.action_joints))
+    with torch.no_grad():  # hardly moves: what it does is not the question
+        actor[-1].weight.mul_(0.01)
+        actor[-1].bias.zero_()
+    silc.export(actor, layout, path, budget="compliance")
+
+    def answer(*arguments):
+        done = subprocess.run([silc_program, *arguments], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = answer("eval", "stand", "--policy", path, "--episodes", "1", "--json", out)
+    assert code == 0, said
+    assert "mine" in json.loads(pathlib.Path(out).read_text().splitlines()[0])["policy"]
+    if re.search(r"^ +view ", answer("--help")[1], re.M):  # a build without the viewer's packages has none
+        code, said = answer("view", path, "--export", page, "--seconds", "0.5")
+        assert code == 0, said
+        assert pathlib.Path(page).stat().st_size > 10000
+    # no robot is there: everything of the policy itself has been looked at by then
+    code, said = answer(
+        *("deploy", path, "--dry-run", "--preflight", "0", "--wait", "0.2", "--no-keys", "--network", "lo"),
+        *("--domain", "219", "--log", str(tmp_path / "log")),
+    )
+    assert code != 0 and re.search("no robot answered|built without Cyclone", said), said
+
+
 def test_what_cannot_be_written_is_named(tmp_path):
     layout, path = silc.Layout.read("g1_loco"), str(tmp_path / "no.onnx")
     n, nu = layout.width, len(layout.action_joints)

@@ -14,6 +14,8 @@ from .matrices import cholesky, cholesky_of_rows, over_matrix, solve_lower
 DOUBLE_SUPPORT, LEFT_SUPPORT, RIGHT_SUPPORT, FLIGHT = 0, 1, 2, 3
 UNKNOWN_MODE = 255
 """in the place of a mode where nobody knows it, such as at an episode's first moment"""
+BASE_RCOND = 1e-10
+"""least reciprocal condition of a foot's base block, which is a change of frame: some 0.1"""
 
 
 class Contacts(NamedTuple):
@@ -62,6 +64,11 @@ class BodyJacobians(NamedTuple):
     g_B: Tensor  # (B, 3) unit gravity vector in the base frame
 
 
+def column_sum_norm(A: Tensor) -> Tensor:
+    """‖A‖₁ of every matrix of a batch."""
+    return A.abs().sum(-2).amax(-1)
+
+
 def contact_kinematics(body: BodyJacobians, mode: Tensor) -> Contacts:
     """Motions that the contacts leave (S5), in double precision. Batched twin, in PyTorch, of
     ComputeContactKinematics() in the C++ core.
@@ -90,9 +97,12 @@ def contact_kinematics(body: BodyJacobians, mode: Tensor) -> Contacts:
         n = width - 6
         closed, flies = mode == DOUBLE_SUPPORT, mode == FLIGHT
         stance = torch.where(over_matrix(mode == RIGHT_SUPPORT), foot[:, 1], foot[:, 0])
-        block = torch.linalg.inv_ex(stance[:, :, :6])[0]
+        base = stance[:, :, :6]
+        block = torch.linalg.inv_ex(base)[0]
         B = -torch.matmul(block, stance[:, :, 6:])
-        ok = torch.isfinite(B).all(2).all(1) | flies
+        # an inverse of rounding errors is finite, too: the core's rule, in the same norm
+        rcond = 1 / (column_sum_norm(base) * column_sum_norm(block))
+        ok = (torch.isfinite(B).all(2).all(1) & (rcond > BASE_RCOND)) | flies
         zero = torch.zeros((), dtype=B.dtype, device=B.device)
         B = torch.where(over_matrix(ok & ~flies), B, zero)
         # the other foot closes the chain
