@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -65,7 +66,9 @@ class FolderLock {
 // Of a line of metrics.jsonl; 0 where it does not say.
 int IterationOf(const nlohmann::json& line) {
   const auto found = line.find("iteration");
-  return found != line.end() && found->is_number_integer() ? found->get<int>() : 0;
+  if (found == line.end() || !found->is_number_unsigned()) return 0;
+  const auto iteration = found->get<std::uint64_t>();
+  return iteration <= std::numeric_limits<int>::max() ? static_cast<int>(iteration) : 0;
 }
 
 // Cuts metrics.jsonl behind an iteration. Whole lines that are cut are kept, at the end of

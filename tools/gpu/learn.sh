@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a GPU machine: builds silc with its trainer, runs the tests that need a GPU, the benchmarks of training with PyTorch's
 # own ways beside ours, and then a sweep; what they print, the finished policies and their logs go to a folder.
-#   tools/gpu/learn.sh FOLDER [words for silc sweep configs/sweep.yaml, such as --only g1_loco_lcp --jobs 5 --max-seconds 500]
-# Several trainings share the GPU through NVIDIA's MPS, a third faster together than one after the other.
+#   tools/gpu/learn.sh FOLDER [words for tools/gpu/sweep.sh behind the folder, such as 400 configs/sweep.yaml --jobs 5]
 set -euo pipefail
 out=$(mkdir -p "${1:?usage: tools/gpu/learn.sh FOLDER [words for silc sweep]}" && cd "$1" && pwd)
 shift
@@ -18,11 +17,5 @@ done
 silc=build/cuda/bin/silc
 $silc bench train g1-loco --backend cuda --method baseline,silc | tee "$out/bench_train.jsonl"
 $silc bench penalty --device cuda | tee "$out/bench_penalty.jsonl"
-[[ $# -gt 0 ]] || exit $status
-
-export CUDA_MPS_PIPE_DIRECTORY=$out/mps CUDA_MPS_LOG_DIRECTORY=$out/mps OMP_NUM_THREADS=1
-mkdir -p "$out/mps"
-nvidia-cuda-mps-control -d && trap 'echo quit | nvidia-cuda-mps-control; rm -rf "$out/mps"' EXIT
-$silc sweep configs/sweep.yaml --backend cuda --threads 2 --collect "$out/policies" "$@" || status=$?
-tar -C runs/sweep -czf "$out/logs.tgz" --exclude=checkpoints .
+[[ $# -eq 0 ]] || tools/gpu/sweep.sh "$out" "$@" || status=$?
 exit $status
