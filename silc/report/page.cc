@@ -80,7 +80,8 @@ std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
 }
 
 Verdict PageWriter::VerdictOn(const PaperMeasure& measure, const RowKey& row) const {
-  const Estimate against = measure.against ? Get(*measure.against, measure.metric) : Estimate{};
+  const Estimate against =
+      measure.against ? Get(OnServoOf(row, *measure.against), measure.metric) : Estimate{};
   return Judge(measure, row, Get(row, measure.metric), against);
 }
 

@@ -115,12 +115,12 @@ std::string PageWriter::JitterAndEnergy(int number) {
   HtmlTable table(columns);
   const std::vector<RowKey> rows = data_.paper.RowsOf(metrics);
   for (const RowKey& row : rows) {
-    if (row == kBaseline) continue;
+    if (row.method == kBaseline.method) continue;
     std::vector<std::string> cells = {EscapeHtml(Label(row))};
     for (const MetricHandle metric : metrics) {
       const PaperMeasure* measure = data_.paper.Find(metric);
       const PaperRow* printed = measure ? measure->Find(row) : nullptr;
-      const Estimate ours = Ratio(Get(row, metric), Get(kBaseline, metric));
+      const Estimate ours = Ratio(Get(row, metric), Get(OnServoOf(row, kBaseline), metric));
       std::string cell;
       if (printed) {
         const double paper = printed->value / measure->Find(kBaseline)->value;
@@ -156,7 +156,7 @@ std::string PageWriter::JitterAndEnergy(int number) {
   return Question(number,
                   "Table II: what are the signs and sizes of the differences in jitter and energy?",
                   answer + Absent(rows)) +
-         Paragraph("Against the baseline, paper → ours:") + table.Render();
+         Paragraph("Against the baseline of the same gains, paper → ours:") + table.Render();
 }
 
 std::string PageWriter::HandUnderLoad(int number) {
@@ -191,7 +191,7 @@ std::string PageWriter::HandUnderLoad(int number) {
     const auto hand = mode ? ReadBudget(mode->name).spec.hand[0] : std::nullopt;
     if (hand) specified.push_back(fmt::format("{:g}", hand->z()));
     printed.push_back(fmt::format("{:g}", paper.value));
-    const std::optional<RowKey> ours = OurRowBeside(paper.row);
+    const std::optional<RowKey> ours = data_.paper.OurRowBeside(paper.row);
     if (!ours) continue;
     const double k = Get(*ours, load.on_base.z).value, bound = Get(*ours, load.spec.z).value;
     if (std::isfinite(k) && std::isfinite(bound)) {
@@ -278,13 +278,13 @@ std::string PageWriter::ImpactAndFoam(int number) {
   const metric::FoamStepMetrics& foam = metric::FoamStep();
   std::string answer;
   const auto compare = [&](const RowKey& row, MetricHandle metric, const char* what) {
-    const Estimate ratio = Ratio(Get(row, metric), Get(kBaseline, metric));
+    const Estimate ratio = Ratio(Get(row, metric), Get(OnServoOf(row, kBaseline), metric));
     if (std::isnan(ratio.value)) return;
     // the paper has no row of silc's: what it says of its own condition stands there too
     const PaperMeasure* measure = data_.paper.Find(metric);
     const PaperRow* printed = nullptr;
     for (const PaperRow& paper : measure->rows) {
-      if (paper.row == row || OurRowBeside(paper.row) == row) printed = &paper;
+      if (paper.row == row || data_.paper.OurRowBeside(paper.row) == row) printed = &paper;
     }
     const PaperRow* against = measure->Find(kBaseline);
     if (!printed || !against) return;
@@ -295,12 +295,12 @@ std::string PageWriter::ImpactAndFoam(int number) {
                                                 ShowChange(printed->value / against->value)));
   };
   for (const RowKey& row : data_.paper.RowsOf({impact.settling_time_z})) {
-    if (row == kBaseline) continue;
+    if (row.method == kBaseline.method) continue;
     compare(row, impact.settling_time_z, "settling time");
     compare(row, impact.band_power_z, "5–100 Hz part of the hand’s motion");
   }
   for (const RowKey& row : data_.paper.RowsOf({foam.gyro_rms})) {
-    if (row == kBaseline) continue;
+    if (row.method == kBaseline.method) continue;
     compare(row, foam.gyro_rms, "gyro RMS on foam");
   }
   const std::vector<RowKey> rows = data_.paper.RowsOf({impact.settling_time_z, foam.gyro_rms});

@@ -61,12 +61,12 @@ std::string PageWriter::Headline() {
       const Estimate value = Get(row, claim.metric);
       if (std::isnan(value.value)) return WhyMissing(row, claim.metric->experiment);
       if (!relative) return Show(value, claim.metric->unit);
-      return ShowChange(Ratio(value, Get(*measure.against, claim.metric)));
+      return ShowChange(Ratio(value, Get(OnServoOf(row, *measure.against), claim.metric)));
     };
     const std::string printed =
         relative ? ShowChange(paper.value / measure.Find(*measure.against)->value)
                  : ShowPaper(paper, claim.metric->unit);
-    const std::optional<RowKey> silc_row = OurRowBeside(claim.row);
+    const std::optional<RowKey> silc_row = data_.paper.OurRowBeside(claim.row);
     table.Row({EscapeHtml(claim.text),
                printed,
                silc_row ? ours(claim.row)
@@ -84,7 +84,7 @@ std::string PageWriter::Headline() {
                                   : Show(over, budget.worst_moments_static->unit);
   };
   for (const RowKey& row : data_.paper.RowsOf({budget.form_violations_one_step})) {
-    const std::optional<RowKey> silc_row = OurRowBeside(row);
+    const std::optional<RowKey> silc_row = data_.paper.OurRowBeside(row);
     if (!silc_row) continue;
     table.Row({"Not in the paper: moments of stepping with the static stiffness over the budget",
                "–",

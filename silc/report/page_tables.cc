@@ -19,6 +19,7 @@ std::string PageWriter::Policies() {
                    {"mode"},
                    {"judged by"},
                    {"judged with"},
+                   {"gains"},
                    {"seed", true},
                    {"iterations", true},
                    {"survive walking", true},
@@ -26,7 +27,7 @@ std::string PageWriter::Policies() {
                    {"arms", true}});
   for (const FolderPolicy& policy : data_.policies) {
     if (!policy.fault.empty()) {
-      table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", "", "", ""},
+      table.Row({Code(policy.path), EscapeHtml(policy.fault), "", "", "", "", "", "", "", "", ""},
                 "missing");
       continue;
     }
@@ -46,6 +47,7 @@ std::string PageWriter::Policies() {
                or_dash(policy.row.mode),
                EscapeHtml(BudgetNumbers(policy.budget.spec)),
                EscapeHtml(BudgetTerms(policy.budget.spec)),
+               EscapeHtml(policy.gains),
                or_dash(policy.seed),
                or_dash(policy.iterations),
                show(metric::Walk().survival),
@@ -278,13 +280,13 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
     cells.push_back(
         there && paper && !std::isnan(paper->value) ? ShowChange(ours.value / paper->value) : "");
     if (relative) {
-      const bool itself = key == *measure.against;
+      const RowKey with = OnServoOf(key, *measure.against);
+      const bool itself = key == with;
       const PaperRow* reference = measure.Find(*measure.against);
       cells.push_back(paper && !itself && !std::isnan(paper->value) && !std::isnan(reference->value)
                           ? ShowChange(paper->value / reference->value)
                           : "");
-      cells.push_back(
-          there && !itself ? ShowChange(Ratio(ours, Get(*measure.against, measure.metric))) : "");
+      cells.push_back(there && !itself ? ShowChange(Ratio(ours, Get(with, measure.metric))) : "");
     }
     const bool judged =
         paper && (paper->says != PaperRow::Says::kNothing || !std::isnan(paper->value));

@@ -94,6 +94,29 @@ TEST(Page, IsWellFormedAndNeedsNothingButItself) {
   }
 }
 
+// A servo changes all that a policy is measured by: who is compared has the same one.
+TEST(Page, ComparesPoliciesOfOneServo) {
+  ReportData data = Some();  // on the default servo: baseline 2e4
+  const auto jitter = [](double value) {
+    return std::vector<ExperimentResult>{
+        Result("walk", {Number(metric::Walk().motion.action_jitter, value, 1)})};
+  };
+  Add(&data, {"baseline", "", "mjlab"}, jitter(5e4));
+  Add(&data, {"silc", "compliance", "mjlab"}, jitter(4e4));
+  data.paper.our_gains = "mjlab";
+  const std::string page = RenderPage(data);
+  EXPECT_NE(page.find("baseline, gains mjlab"), page.npos);
+  // 4e4 is 80 % of its own servo's baseline and twice the other's
+  const std::string label = ">silc, compliance, gains mjlab</th>";
+  std::string compared;
+  for (auto at = page.find(label); at != page.npos; at = page.find(label, at + 1)) {
+    const std::string cells = page.substr(at, page.find("</tr>", at) - at);
+    if (cells.find(" %") != cells.npos) compared += cells + "\n";
+  }
+  EXPECT_NE(compared.find("−20 %"), compared.npos) << compared;
+  EXPECT_EQ(compared.find("+100 %"), compared.npos) << compared;
+}
+
 TEST(Page, HasEverySectionOnceAndALinkToIt) {
   const std::string page = RenderPage(Some());
   std::set<std::string> ids;

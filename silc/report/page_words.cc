@@ -17,7 +17,8 @@ std::string Chip(Verdict verdict) {
 }
 
 std::string Label(const RowKey& row) {
-  return row.mode.empty() ? row.method : row.method + ", " + row.mode;
+  return row.method + (row.mode.empty() ? "" : ", " + row.mode) +
+         (row.gains.empty() ? "" : ", gains " + row.gains);
 }
 
 std::string ShowChange(double ratio) {

@@ -12,7 +12,7 @@
 /// Small pieces the report's page is made of.
 namespace silc {
 
-inline const RowKey kBaseline{Name(Method::kBaseline), ""};
+inline const RowKey kBaseline{Name(Method::kBaseline), ""};  // on the robot's default servo
 inline constexpr const char* kNotTrained = "not trained yet";
 
 std::string Chip(Verdict verdict);

@@ -90,7 +90,13 @@ PaperClaim ReadClaim(const YamlNode& node, const Paper& paper) {
 }  // namespace
 
 std::string Name(const RowKey& row) {
-  return row.mode.empty() ? row.method : row.method + "/" + row.mode;
+  return row.method + (row.mode.empty() ? "" : "/" + row.mode) +
+         (row.gains.empty() ? "" : "@" + row.gains);
+}
+
+RowKey OnServoOf(const RowKey& row, RowKey what) {
+  what.gains = row.gains;
+  return what;
 }
 
 const PaperRow* PaperMeasure::Find(const RowKey& row) const {
@@ -127,15 +133,16 @@ std::vector<RowKey> Paper::RowsOf(const std::vector<MetricHandle>& metrics) cons
   return rows;
 }
 
-std::optional<RowKey> OurRowBeside(const RowKey& row) {
+std::optional<RowKey> Paper::OurRowBeside(const RowKey& row) const {
   if (row.method != Name(Method::kSilcPaper)) return std::nullopt;
-  return RowKey{Name(Method::kSilc), row.mode};
+  return RowKey{Name(Method::kSilc), row.mode, our_gains};
 }
 
 Paper ReadPaper(const YamlNode& root) {
-  root.Keys({"source", "modes", "measures", "claims"});
+  root.Keys({"source", "modes", "measures", "claims"}, {"our_gains"});
   Paper paper;
   paper.source = root["source"].AsString();
+  if (root.Has("our_gains")) paper.our_gains = root["our_gains"].AsString();
   for (int i = 0; i < root["modes"].size(); ++i) {
     const YamlNode node = root["modes"][i];
     node.Keys({"name", "where"});

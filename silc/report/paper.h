@@ -11,12 +11,16 @@
 
 namespace silc {
 
-/// One row of a comparison: a method, and the mode it was trained for where it has one.
+/// One row of a comparison: a method, the mode it was trained for where it has one, and its servo.
 struct RowKey {
   std::string method, mode;
+  std::string gains = {};  // a set of the robot's, or "own"; "" is the robot's default set
   bool operator==(const RowKey&) const = default;
 };
-std::string Name(const RowKey& row);  ///< "silc-paper/compliance", "baseline"
+std::string Name(const RowKey& row);  ///< "silc-paper/compliance", "baseline", "baseline@mjlab"
+
+/// `what`, on the servo of `row`: a policy is compared with others of its own gains.
+RowKey OnServoOf(const RowKey& row, RowKey what);
 
 struct PaperRow {
   RowKey row;
@@ -50,6 +54,7 @@ struct PaperMode {
 /// What the paper published (configs/paper.yaml).
 struct Paper {
   std::string source;
+  std::string our_gains;  // of silc's own rows beside silc-paper's; "": the robot's default set
   std::vector<PaperMode> modes;
   std::vector<PaperMeasure> measures;
   std::vector<PaperClaim> claims;
@@ -59,10 +64,9 @@ struct Paper {
   /// The rows that the paper has for these metrics, in its order, then silc's own row of each that
   /// is silc-paper's: what a comparison with the paper shows.
   std::vector<RowKey> RowsOf(const std::vector<MetricHandle>& metrics) const;
+  /// The row of method silc beside one of silc-paper; nothing for other methods.
+  std::optional<RowKey> OurRowBeside(const RowKey& row) const;
 };
-
-/// The row of method silc beside one of silc-paper; nothing for other methods.
-std::optional<RowKey> OurRowBeside(const RowKey& row);
 
 /// Every name in the file is looked up: metrics in their experiment's table, methods, modes, rows.
 /// One that is not known is a ConfigError that names the nearest.

@@ -6,6 +6,8 @@
 
 #include "silc/base/error.h"
 #include "silc/config/policy_budget.h"
+#include "silc/observe/closed_loop.h"
+#include "silc/observe/load_policy.h"
 #include "silc/policy/onnx/reader.h"
 
 namespace silc {
@@ -36,9 +38,18 @@ void FaultOtherBudgets(std::vector<FolderPolicy>* policies) {
   }
 }
 
+// The servo a policy runs with. One that does not fit the robot says why where it is run.
+std::string GainsOfFile(const std::string& path, const RobotModel& robot) {
+  try {
+    return GainsOf(robot, LoadPolicy(path, "", robot)).name;
+  } catch (const ConfigError&) {
+    return robot.spec().Gains().name;
+  }
+}
+
 }  // namespace
 
-std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder) {
+std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder, const RobotModel& robot) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(folder)) {
     throw ConfigError("--policies " + folder +
@@ -58,7 +69,10 @@ std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder) {
     policy.name = fs::path(path).stem().string();
     try {
       const TrainingNotes notes = TrainingNotesOf(ReadOnnx(path).metadata);
-      policy.row = {notes.method, HasBudget(notes.method) ? notes.mode : ""};
+      policy.gains = GainsOfFile(path, robot);
+      policy.row = {notes.method,
+                    HasBudget(notes.method) ? notes.mode : "",
+                    policy.gains == robot.spec().Gains().name ? "" : policy.gains};
       policy.task = notes.task;
       policy.seed = notes.seed;
       policy.iterations = notes.iterations;

@@ -6,6 +6,7 @@
 
 #include "silc/config/budget_file.h"
 #include "silc/report/paper.h"
+#include "silc/robot/robot_model.h"
 
 namespace silc {
 
@@ -14,6 +15,7 @@ struct FolderPolicy {
   std::string path;              // as a user would type it
   std::string name;              // of the file, without its extension
   RowKey row;                    // mode is "" for methods that have no budget
+  std::string gains;             // of its servo: a set of the robot's, or "own"
   std::string task;              // "g1-loco"; "" where the file does not say
   std::string seed, iterations;  // of the training; "" where the file does not say
   UserBudget budget;             // it is held against: the one inside it, else the default
@@ -26,6 +28,6 @@ struct FolderPolicy {
 /// one bad file spoils no report: a file that cannot be read, does not say its method, or carries
 /// another budget than the first file of its row. A row's number is the mean over its files, and a
 /// mean over different budgets would say nothing. Throws ConfigError when there is no such folder.
-std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder);
+std::vector<FolderPolicy> ReadPolicyFolder(const std::string& folder, const RobotModel& robot);
 
 }  // namespace silc

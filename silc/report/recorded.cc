@@ -30,6 +30,7 @@ ExperimentResult ReadResult(const std::string& file, const Paper& paper) {
 
 std::vector<RecordedResult> ReadRecorded(const std::string& folder,
                                          const Paper& paper,
+                                         const std::string& default_gains,
                                          std::vector<std::string>* left_out) {
   const fs::path seeds = fs::path(folder) / "seeds";
   const std::string index = (seeds / "index.yaml").string();
@@ -52,6 +53,7 @@ std::vector<RecordedResult> ReadRecorded(const std::string& folder,
       left_out->emplace_back(error.what());
       continue;
     }
+    if (one.result.gains != default_gains) one.row.gains = one.result.gains;
     if (!policies.insert(one.result.experiment + one.result.policy_hash).second) {
       node["file"].Fail("a result of the same policy is there already");
     }

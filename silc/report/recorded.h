@@ -22,12 +22,14 @@ struct RecordedResult {
 ///     - {file: NAME.json, method: silc, mode: compliance, seed: 2}
 ///
 /// NAME.json is what `silc eval … --json NAME.json` writes of one policy; methods without a budget
-/// have no mode. Throws ConfigError for an index that cannot be read or names a policy twice. A
+/// have no mode. A result of another servo than `default_gains`, the robot's default set, is
+/// another row. Throws ConfigError for an index that cannot be read or names a policy twice. A
 /// NAME.json that is missing or torn, has a metric that the experiment does not declare, or lacks
 /// one that the paper has, is left out.
 /// @param[out] left_out  a sentence for each of those, beginning with its file
 std::vector<RecordedResult> ReadRecorded(const std::string& folder,
                                          const Paper& paper,
+                                         const std::string& default_gains,
                                          std::vector<std::string>* left_out);
 
 }  // namespace silc

@@ -36,7 +36,7 @@ class RecordedTest : public testing::Test {
     WriteFileAtomically((folder_ / "seeds" / "index.yaml").string(), index);
     try {
       std::vector<std::string> left_out;
-      ReadRecorded(folder_.string(), paper_, &left_out);
+      ReadRecorded(folder_.string(), paper_, "falcon", &left_out);
       if (!left_out.empty()) return "left out: " + left_out.at(0);
     } catch (const ConfigError& error) {
       return error.what();
@@ -54,20 +54,22 @@ class RecordedTest : public testing::Test {
 
 TEST_F(RecordedTest, ReadsWhatTheIndexLists) {
   std::vector<std::string> left_out;
-  EXPECT_TRUE(ReadRecorded(folder_.string(), paper_, &left_out).empty());
+  EXPECT_TRUE(ReadRecorded(folder_.string(), paper_, "falcon", &left_out).empty());
   Put("a.json", "1");
   Put("b.json", "2");
   Put("not_listed.json", "3");
   ASSERT_EQ(ErrorOf("- {file: a.json, method: baseline, seed: 2}\n"
                     "- {file: b.json, method: silc, mode: compliance, seed: 3}\n"),
             "");
-  const std::vector<RecordedResult> recorded = ReadRecorded(folder_.string(), paper_, &left_out);
+  const std::vector<RecordedResult> recorded =
+      ReadRecorded(folder_.string(), paper_, "falcon", &left_out);
   EXPECT_TRUE(left_out.empty());
   ASSERT_EQ(recorded.size(), 2u);
   EXPECT_EQ(recorded[0].row.method, "baseline");
   EXPECT_EQ(recorded[0].row.mode, "");
   EXPECT_EQ(recorded[1].row.mode, "compliance");
   EXPECT_EQ(recorded[1].seed, "3");
+  EXPECT_EQ(recorded[1].row.gains, "");
   EXPECT_EQ(recorded[1].result.Value(metric::Walk().motion.power), 4.5);
 }
 
@@ -105,7 +107,8 @@ TEST_F(RecordedTest, ATornResultIsLeftOutAndTheOthersAreRead) {
                       "- {file: b.json, method: silc, seed: 3}\n"
                       "- {file: c.json, method: silc, seed: 4}\n");
   std::vector<std::string> left_out;
-  const std::vector<RecordedResult> recorded = ReadRecorded(folder_.string(), paper_, &left_out);
+  const std::vector<RecordedResult> recorded =
+      ReadRecorded(folder_.string(), paper_, "falcon", &left_out);
   ASSERT_EQ(recorded.size(), 2u);
   EXPECT_EQ(recorded[0].seed, "2");
   EXPECT_EQ(recorded[1].seed, "4");
@@ -137,7 +140,7 @@ TEST(Recorded, WhatShipsIsRead) {
   const std::string root = SourcePath("");
   const Paper paper = ReadPaper(YamlNode::ParseFile(root + "/configs/paper.yaml"));
   std::vector<std::string> left_out;
-  EXPECT_FALSE(ReadRecorded(root + "/policies", paper, &left_out).empty());
+  EXPECT_FALSE(ReadRecorded(root + "/policies", paper, "falcon", &left_out).empty());
   EXPECT_TRUE(left_out.empty()) << left_out.at(0);
 }
 

@@ -74,8 +74,10 @@ class Reporter {
     }
     CheckSeeds(options_.seeds);
     data_.errata = ReadFile(FindProjectFile("docs/paper_errata.md"));
-    data_.policies = ReadPolicyFolder(options_.policies);
-    data_.recorded = ReadRecorded(options_.policies, data_.paper, &data_.not_recorded);
+    const RobotModel robot = RobotModel::Load(ExperimentOptions{}.robot);
+    data_.policies = ReadPolicyFolder(options_.policies, robot);
+    data_.recorded = ReadRecorded(
+        options_.policies, data_.paper, robot.spec().Gains().name, &data_.not_recorded);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;

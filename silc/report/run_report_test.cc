@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,11 @@ namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
+
+const RobotModel& G1() {
+  static const RobotModel robot = RobotModel::Load("g1");
+  return robot;
+}
 
 class ReportTest : public testing::Test {
  protected:
@@ -165,7 +171,7 @@ TEST_F(ReportTest, WrongFolderOrExperimentIsSaidAtOnce) {
 TEST_F(ReportTest, ReadsMethodAndBudgetFromTheFile) {
   Put("b.onnx", "silc");
   Put("a.onnx", "baseline");
-  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies, G1());
   ASSERT_EQ(policies.size(), 2u);
   EXPECT_EQ(policies[0].row, (RowKey{"baseline", ""}));  // no budget, whatever the run was given
   EXPECT_EQ(policies[0].budget.spec, ReadBudget(kDefaultMode).spec);
@@ -176,10 +182,44 @@ TEST_F(ReportTest, ReadsMethodAndBudgetFromTheFile) {
   EXPECT_NE(policies[1].warning.find("not its numbers"), std::string::npos) << policies[1].warning;
 }
 
+// A policy on another servo has a row of its own, whatever its method and budget.
+TEST_F(ReportTest, ReadsTheServoFromTheFile) {
+  Put("a.onnx", "silc", "compliance");
+  OnnxModel model = ReadOnnx(options_.policies + "/a.onnx");
+  // every stiffness of the layout inside halved: no set of the robot's
+  const auto entry = std::find_if(model.metadata.begin(), model.metadata.end(), [](const auto& e) {
+    return e.second.find("\"kp\":[") != std::string::npos;
+  });
+  ASSERT_NE(entry, model.metadata.end());
+  std::string& layout = entry->second;
+  const auto begin = layout.find("\"kp\":[") + 6;
+  const auto end = layout.find(']', begin);
+  std::string halved;
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t comma = std::min(layout.find(',', at), end);
+    halved += fmt::format(
+        "{}{}", halved.empty() ? "" : ",", std::stod(layout.substr(at, comma - at)) / 2);
+    at = comma + 1;
+  }
+  layout.replace(begin, end - begin, halved);
+  WriteOnnx(options_.policies + "/b.onnx",
+            *RecogniseMlp(*model.graph, 0, 0),
+            "obs",
+            "actions",
+            model.metadata,
+            OnnxWeights::kHalf);
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies, G1());
+  ASSERT_EQ(policies.size(), 2u);
+  EXPECT_EQ(policies[0].gains, "falcon");
+  EXPECT_EQ(Name(policies[0].row), "silc/compliance");
+  EXPECT_EQ(policies[1].gains, "own");
+  EXPECT_EQ(Name(policies[1].row), "silc/compliance@own");
+}
+
 // What ships is judged by numbers inside the files; the hands' floor among them.
 TEST(PolicyFolder, TheShippedPoliciesCarryTheirBudgets) {
   for (const char* folder : {"policies", "policies/quick"}) {
-    for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath(folder))) {
+    for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath(folder), G1())) {
       EXPECT_EQ(policy.fault, "");
       EXPECT_EQ(policy.warning, "");
       if (policy.row.mode.empty()) continue;
@@ -192,7 +232,7 @@ TEST(PolicyFolder, TheShippedPoliciesCarryTheirBudgets) {
 
 // A figure on a card holds under one budget's channels, condition and floor: the card names them.
 TEST(PolicyFolder, EveryShippedCardSaysWhatItsPolicyIsJudgedWith) {
-  for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath("policies"))) {
+  for (const FolderPolicy& policy : ReadPolicyFolder(SourcePath("policies"), G1())) {
     std::string card = ReadFile(fs::path(policy.path).replace_extension(".md").string());
     std::replace(card.begin(), card.end(), '\n', ' ');  // lines are wrapped anywhere
     EXPECT_NE(card.find("judged with " + BudgetTerms(policy.budget.spec)), std::string::npos)
@@ -212,7 +252,7 @@ TEST_F(ReportTest, AnUnknownBudgetIsAFaultOfItsPolicyAlone) {
             "actions",
             model.metadata,
             OnnxWeights::kHalf);
-  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies, G1());
   ASSERT_EQ(policies.size(), 2u);
   EXPECT_EQ(policies[0].fault, "");
   EXPECT_NE(policies[1].fault.find("b.onnx: was trained under a budget 'my-own'"),
@@ -224,12 +264,12 @@ TEST_F(ReportTest, AnUnknownBudgetIsAFaultOfItsPolicyAlone) {
 // told with both budgets' numbers and left out. The same policy alone in its folder is used.
 TEST_F(ReportTest, ABudgetUnderAnothersNameIsToldAndLeftOut) {
   Put("b.onnx", "silc", "compliance,com=123", "compliance");
-  EXPECT_EQ(ReadPolicyFolder(options_.policies)[0].fault, "");
+  EXPECT_EQ(ReadPolicyFolder(options_.policies, G1())[0].fault, "");
   Put("a.onnx", "silc", "compliance");
   Put("c.onnx", "silc", "compliance,gravity=followed", "compliance");
   Put("d.onnx", "silc", "compliance");          // a training seed: shares the row
   Put("e.onnx", "silc", "compliance,com=123");  // another name, another row
-  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies, G1());
   ASSERT_EQ(policies.size(), 5u);
   for (const int k : {0, 3, 4}) EXPECT_EQ(policies[k].fault, "");
   EXPECT_NE(policies[1].fault.find("is not that of a"), std::string::npos) << policies[1].fault;
@@ -336,7 +376,7 @@ TEST_F(ReportTest, TheKnobIsTurnedOnCommandedPoliciesAlone) {
 
   // it says that it is commanded, and its network sees nothing of it: asked, and refused
   Put("b.onnx", "silc", "command");
-  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies);
+  const std::vector<FolderPolicy> policies = ReadPolicyFolder(options_.policies, G1());
   EXPECT_FALSE(policies[0].command.any());
   EXPECT_TRUE(policies[1].command.any());
   outcome = WriteReport(options_);
