@@ -331,6 +331,12 @@ MomentRecorder::MomentRecorder(const Policy& policy,
       servo_(servo),
       most_(count) {}
 
+bool MomentRecorder::Wants() {
+  if (seen_ % every_ == 0) return true;
+  ++seen_;
+  return false;
+}
+
 void MomentRecorder::Add(const Moment& moment, const ContactKinematics& contact) {
   if (seen_++ % every_ != 0) return;
   KeptMoment kept;

@@ -90,6 +90,8 @@ DenseNetwork CertifiableNetwork(const Policy& policy,
 class MomentRecorder {
  public:
   MomentRecorder(const Policy& policy, const BudgetSpec& spec, const Servo& servo, int count);
+  /// Whether the next moment would be kept; one that would not counts as seen.
+  bool Wants();
   void Add(const Moment& moment, const ContactKinematics& contact);
   std::vector<KeptMoment> Take();
   const ObservationTable& table() const { return table_; }

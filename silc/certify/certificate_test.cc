@@ -23,8 +23,14 @@ const RobotModel& G1() {
   return robot;
 }
 
-std::vector<KeptMoment> Record(
-    const Policy& policy, const BudgetSpec& spec, double vx, int count, ObservationTable* table) {
+// `asked`: the recorder says which moments are observed; else all are. `observed` counts them.
+std::vector<KeptMoment> Record(const Policy& policy,
+                               const BudgetSpec& spec,
+                               double vx,
+                               int count,
+                               ObservationTable* table,
+                               bool asked = false,
+                               int* observed = nullptr) {
   LoopOptions options;
   options.servo = ServoFor(G1(), policy, "");
   options.command.lin_vel[0] = vx;
@@ -36,7 +42,9 @@ std::vector<KeptMoment> Record(
   observation.random_directions = 0;
   observation.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
     recorder.Add(moment, contact);
+    if (observed != nullptr) ++*observed;
   };
+  if (asked) observation.wanted = [&] { return recorder.Wants(); };
   ObserveRollout(ClosedLoop(G1(), policy, options), 0.6, 0.4, observation);
   return recorder.Take();
 }
@@ -210,6 +218,26 @@ TEST(Certificate, RecorderKeepsMomentsEvenlySpread) {
   EXPECT_GT(moments.back().time, 0.75);
   for (std::size_t i = 1; i < moments.size(); ++i) {
     EXPECT_GT(moments[i].time, moments[i - 1].time);
+  }
+}
+
+// What nobody keeps need not be observed: the moments that are kept are the same ones, bit for bit.
+TEST(Certificate, OnlyMomentsThatAreKeptAreObserved) {
+  const Policy policy = LoadPolicy(SourcePath("policies/quick/g1_stand_silc.onnx"), "", G1());
+  BudgetSpec spec;
+  ObservationTable table;
+  for (const int count : {2, 5}) {
+    int all = 0, wanted = 0;
+    const std::vector<KeptMoment> a = Record(policy, spec, 0, count, &table, false, &all);
+    const std::vector<KeptMoment> b = Record(policy, spec, 0, count, &table, true, &wanted);
+    EXPECT_EQ(all, 30) << count;
+    EXPECT_LE(wanted, 20) << count;
+    ASSERT_EQ(a.size(), b.size()) << count;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].time, b[i].time) << count;
+      EXPECT_EQ(a[i].sigma, b[i].sigma) << count;
+      EXPECT_TRUE((a[i].observation.array() == b[i].observation.array()).all()) << count;
+    }
   }
 }
 

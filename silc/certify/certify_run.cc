@@ -39,6 +39,7 @@ RunCertificate CertifyPolicy(const RobotModel& robot,
   observation.budget = budget;
   observation.random_directions = 0;
   observation.whole_moments = 0;
+  observation.wanted = [&] { return recorder.Wants(); };
   observation.on_contact = [&](const Moment& moment, const ContactKinematics& contact) {
     recorder.Add(moment, contact);
   };

@@ -17,6 +17,7 @@ namespace {
 using test::MatrixXd;
 using test::RandomMatrix;
 using test::VectorXd;
+using namespace test::eager;
 
 constexpr double kNoClip = std::numeric_limits<double>::infinity();
 constexpr int kJoints = 5, kObserved = 14;

@@ -216,7 +216,7 @@ void BenchObserve(const BenchArguments& args) {
                 std::filesystem::path(args.policy).filename().string());
     return;
   }
-  const ObservationLayout layout = ReadLayoutFile(FindLayout("falcon", LayoutFolder())).layout;
+  const ObservationLayout layout = ReadLayoutFile(FindLayout("falcon", LayoutFolders())).layout;
   for (const bool slow : {false, true}) {
     const auto graph =
         std::make_shared<const Graph>(MlpGraph(FalconSizedNetwork(slow), "actor_obs", "action"));

@@ -46,7 +46,7 @@ void AddNote(const std::string& note, Metadata* metadata) {
 // Of a file without a layout it cannot be known: yes.
 bool IsToldItsBudget(const OnnxModel& model, const std::string& place) {
   if (!model.metadata.contains("silc")) return true;
-  const ObservationLayout layout = ChooseLayout(model.metadata, "", LayoutFolder(), place);
+  const ObservationLayout layout = ChooseLayout(model.metadata, "", LayoutFolders(), place);
   return std::any_of(layout.terms.begin(), layout.terms.end(), [](const auto& term) {
     return CommandedBy(term.source).has_value();
   });

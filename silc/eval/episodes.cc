@@ -144,58 +144,6 @@ TaskConfig NominalTask(TaskConfig task, float force_scale) {
   return task;
 }
 
-double EpisodeReport::SurvivalShare() const {
-  double stood = 0;
-  for (const EpisodeResult& e : episodes) stood += e.fell ? 0 : 1;
-  return stood / static_cast<double>(episodes.size());
-}
-
-namespace {
-template <class Value, class Weight>
-double Rms(const std::vector<EpisodeResult>& episodes, Value value, Weight weight) {
-  double sum = 0, total = 0;
-  for (const EpisodeResult& e : episodes) {
-    if (!(weight(e) > 0)) continue;
-    sum += weight(e) * value(e);
-    total += weight(e);
-  }
-  return std::sqrt(sum / total);
-}
-template <class Value>
-double Share(const std::vector<SigmaSample>& samples, Value value, double limit) {
-  double within = 0;
-  for (const SigmaSample& s : samples) within += value(s) <= limit ? 1 : 0;
-  return within / static_cast<double>(samples.size());
-}
-}  // namespace
-
-double EpisodeReport::VelocityErrorRms() const {
-  return Rms(
-      episodes,
-      [](const auto& e) { return e.velocity_error2; },
-      [](const auto& e) { return e.walking; });
-}
-double EpisodeReport::GaitErrorRms() const {
-  return Rms(
-      episodes,
-      [](const auto& e) { return e.gait_error2; },
-      [](const auto& e) { return e.walking; });
-}
-double EpisodeReport::ArmErrorRms() const {
-  return Rms(
-      episodes,
-      [](const auto& e) { return e.arm_error2; },
-      [](const auto& e) { return e.seconds; });
-}
-double EpisodeReport::DiscShare(double limit) const {
-  return Share(
-      sigma, [](const SigmaSample& s) { return s.sound ? s.disc : HUGE_VAL; }, limit);
-}
-double EpisodeReport::PaperShare(double limit) const {
-  return Share(
-      sigma, [](const SigmaSample& s) { return s.paper; }, limit);
-}
-
 namespace {
 // Targets and gains of any policy can be put to the environment; joints and period are its own.
 void CheckFits(const Policy& policy, const RobotModel& robot) {

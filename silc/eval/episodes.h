@@ -67,14 +67,6 @@ struct SigmaSample {
 struct EpisodeReport {
   std::vector<EpisodeResult> episodes;
   std::vector<SigmaSample> sigma;
-
-  double SurvivalShare() const;
-  double VelocityErrorRms() const;  // [m/s] at each moment: the body's sway is in it
-  double GaitErrorRms() const;      // [m/s] over a gait cycle
-  double ArmErrorRms() const;       // [rad]
-  /// Share of sound moments with σ ≤ limit; unsound ones count as violations.
-  double DiscShare(double limit) const;
-  double PaperShare(double limit) const;
 };
 
 /// Runs the deployed policy, each robot with a history of its own, for one episode per robot.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/eval/experiment.h"
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -46,6 +48,26 @@ std::vector<double> ToNumbers(const Json& json) {
   return values;
 }
 
+// A number written as 1e88 or -1 must not be cut to what fits: nlohmann's get<int>() does, without
+// a word.
+int ToCount(const Json& json, const std::string& what) {
+  if (!json.is_number_unsigned() || json.get<std::uint64_t>() > std::numeric_limits<int>::max()) {
+    throw ConfigError("'" + what + "' must be a count and is " + json.dump());
+  }
+  return json.get<int>();
+}
+
+std::vector<std::uint64_t> ToSeeds(const Json& json) {
+  std::vector<std::uint64_t> seeds;
+  for (const Json& item : json) {
+    if (!item.is_number_unsigned()) {
+      throw ConfigError("'seeds' must be whole numbers from 0 and one is " + item.dump());
+    }
+    seeds.push_back(item.get<std::uint64_t>());
+  }
+  return seeds;
+}
+
 const std::vector<std::string> kStyles = {"solid", "dashed", "dotted", "points"};
 
 Json MetricJson(const Metric& metric) {
@@ -75,7 +97,7 @@ Metric ToMetric(const Json& json, const MetricTable& declared) {
   metric.value = ToNumber(json.at("value"));
   metric.low = ToNumber(json.at("ci95").at(0));
   metric.high = ToNumber(json.at("ci95").at(1));
-  metric.n = json.at("n").get<int>();
+  metric.n = ToCount(json.at("n"), "n");
   if (json.contains("samples")) metric.samples = ToNumbers(json["samples"]);
   return metric;
 }
@@ -361,10 +383,10 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
     r.gains = json.value("gains", "");  // results of before policies had gains of their own
     r.mode = json.at("mode").get<std::string>();
     r.budget = ParseBudget(json.at("budget").dump(), "budget").spec;
-    r.seeds = json.at("seeds").get<std::vector<std::uint64_t>>();
+    r.seeds = ToSeeds(json.at("seeds"));
     r.settings = json.at("settings").get<std::map<std::string, std::string>>();
-    r.trials = json.at("trials").get<int>();
-    r.falls = json.at("falls").get<int>();
+    r.trials = ToCount(json.at("trials"), "trials");
+    r.falls = ToCount(json.at("falls"), "falls");
     r.notes = json.at("notes").get<std::vector<std::string>>();
     const MetricTable& declared = FindExperiment(r.experiment).metrics;
     for (const Json& metric : json.at("metrics")) {

@@ -98,28 +98,42 @@ TEST(ExperimentResult, TextThatIsNoResultIsRefusedWithItsPlace) {
   }
 }
 
+// What FromJson() says about Sample() with one piece of its text replaced; "" where it takes it.
+std::string ErrorWith(const std::string& from, const std::string& to) {
+  std::string text = ToJson(Sample());
+  const auto at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  text.replace(at, from.size(), to);
+  try {
+    FromJson(text, "results/x.json");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // A renamed metric must not be read as a missing one, nor a number in another unit as ours.
 TEST(ExperimentResult, AMetricThatIsNotDeclaredIsRefusedWithTheNearest) {
-  const auto error_of = [](const std::string& from, const std::string& to) -> std::string {
-    std::string text = ToJson(Sample());
-    const auto at = text.find(from);
-    EXPECT_NE(at, text.npos) << from;
-    text.replace(at, from.size(), to);
-    try {
-      FromJson(text, "results/x.json");
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(error_of("\"action_jitter\"", "\"acton_jitter\""),
+  EXPECT_EQ(ErrorWith("\"action_jitter\"", "\"acton_jitter\""),
             "results/x.json: 'acton_jitter' is no metric of walk; did you mean action_jitter?");
-  EXPECT_EQ(error_of("\"1/s³\"", "\"1/s²\""),
+  EXPECT_EQ(ErrorWith("\"1/s³\"", "\"1/s²\""),
             "results/x.json: metric 'action_jitter' of walk is in [1/s³] and not in [1/s²]");
-  EXPECT_NE(error_of("\"survival\"", "\"action_jitter\""), "");
-  EXPECT_NE(error_of("\"walk\"", "\"wlak\"").find("did you mean walk?"), std::string::npos);
+  EXPECT_NE(ErrorWith("\"survival\"", "\"action_jitter\""), "");
+  EXPECT_NE(ErrorWith("\"walk\"", "\"wlak\"").find("did you mean walk?"), std::string::npos);
   // a label is text for people: today's is shown
-  EXPECT_EQ(error_of("\"action jitter\"", "\"jitter of the actions\""), "");
+  EXPECT_EQ(ErrorWith("\"action jitter\"", "\"jitter of the actions\""), "");
+}
+
+// A count beyond what an int holds was cut to one that fits: found by the fuzzer.
+TEST(ExperimentResult, ACountOrASeedThatIsNoneIsRefused) {
+  const std::string trials = "\"trials\":" + std::to_string(Sample().trials);
+  for (const std::string no : {"3.5e+88", "-1", "1.5", "2147483648", "\"3\"", "null"}) {
+    EXPECT_EQ(ErrorWith(trials, "\"trials\":" + no),
+              "results/x.json: 'trials' must be a count and is " + no);
+  }
+  EXPECT_EQ(ErrorWith(trials, "\"trials\":2147483647"), "");
+  EXPECT_EQ(ErrorWith("\"seeds\":[", "\"seeds\":[-1,"),
+            "results/x.json: 'seeds' must be whole numbers from 0 and one is -1");
 }
 
 TEST(Experiments, HaveNamesOfTheirOwn) {

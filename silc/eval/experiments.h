@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "silc/eval/episodes.h"
 #include "silc/eval/experiment.h"
+#include "silc/eval/experiment_metrics.h"
 
 namespace silc {
 
@@ -19,5 +21,10 @@ ExperimentResult RunFrequency(const Policy&, const ExperimentOptions&, const Pro
 ExperimentResult RunComLoad(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunKnob(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunPunch(const Policy&, const ExperimentOptions&, const Progress&);
+
+/// What episodes come to, under the names of `walk` or `stand`: what those two say of theirs.
+ExperimentResult ResultOfEpisodes(const metric::EpisodeMetrics& declared,
+                                  const EpisodeReport& report,
+                                  const ExperimentOptions& options);
 
 }  // namespace silc

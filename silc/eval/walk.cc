@@ -159,9 +159,11 @@ void AddStiffness(const metric::EpisodeMetrics& declared,
   }
 }
 
-ExperimentResult Report(const metric::EpisodeMetrics& declared,
-                        const EpisodeReport& report,
-                        const ExperimentOptions& options) {
+}  // namespace
+
+ExperimentResult ResultOfEpisodes(const metric::EpisodeMetrics& declared,
+                                  const EpisodeReport& report,
+                                  const ExperimentOptions& options) {
   ExperimentResult result;
   const int n = static_cast<int>(report.episodes.size());
   int stood = 0;
@@ -215,15 +217,13 @@ ExperimentResult Report(const metric::EpisodeMetrics& declared,
   return result;
 }
 
-}  // namespace
-
 ExperimentResult RunWalk(const Policy& policy,
                          const ExperimentOptions& options,
                          const Progress& progress) {
   const TaskConfig task = NominalTask(ReadTaskFile(FindTaskFile(kDefaultTask)).config,
                                       static_cast<float>(options.force_scale));
   ExperimentResult result =
-      Report(metric::Walk(), RunSeeds(policy, options, task, progress), options);
+      ResultOfEpisodes(metric::Walk(), RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
       "{}, {:g} s, {:g} % of commands walk; jitter and power of the walking part, at {:g} s",
       kDefaultTask,
@@ -247,7 +247,7 @@ ExperimentResult RunStand(const Policy& policy,
   task.hand_force.max_down *= scale;
   task.hand_force.noise *= scale;
   ExperimentResult result =
-      Report(metric::Stand(), RunSeeds(policy, options, task, progress), options);
+      ResultOfEpisodes(metric::Stand(), RunSeeds(policy, options, task, progress), options);
   result.settings["task"] = fmt::format(
       "g1-stand, {:g} s from rest, pushes of 50 N for 0.1 s every 2 to 4 s", task.episode.length);
   return result;

@@ -30,16 +30,26 @@ class Figures {
   std::vector<double> values_;
 };
 
-constexpr int kModes = 4;
-constexpr const char* kModeNames[kModes] = {"double", "left", "right", "flight"};
+// Contact modes, by the last word of a figure's name.
+constexpr struct {
+  ContactMode mode;
+  const char* name;
+} kModes[] = {{ContactMode::kDoubleSupport, "double"},
+              {ContactMode::kLeftSupport, "left"},
+              {ContactMode::kRightSupport, "right"},
+              {ContactMode::kFlight, "flight"}};
 
 // Of the samples that took part in the penalty: how many, and what became of their σ.
 struct SigmaFigures {
   std::size_t samples = 0, judged = 0, mean = 0, p99 = 0, violating = 0;
-  std::size_t mode_judged[kModes] = {}, mode_violating[kModes] = {};
+  struct OfMode {
+    const char* name;
+    std::size_t judged, violating;
+  };
+  std::vector<OfMode> modes;  // empty where nobody knows them
   std::size_t loop = 0;
   std::size_t band_mean = 0, band_p99 = 0, band_driving = 0;
-  bool has_mode = false, has_loop = false, has_band = false;
+  bool has_loop = false, has_band = false;
 };
 
 // Mean of the samples that took part.
@@ -84,12 +94,13 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   result.p99 = figures->Add(P99OfJudged(all, ok));
   const Tensor over = all > 1.05;
   result.violating = figures->Add(share(over, ok));
-  result.has_mode = !modes.empty();
-  const Tensor mode = result.has_mode ? ranks->Gather(at::cat(modes)) : Tensor();
-  for (int m = 0; m < kModes && result.has_mode; ++m) {
-    const Tensor own = ok.logical_and(mode == m);
-    result.mode_judged[m] = figures->Add(own.sum());
-    result.mode_violating[m] = figures->Add(share(over, own));
+  if (!modes.empty()) {
+    const Tensor modes_met = ranks->Gather(at::cat(modes));
+    for (const auto& [mode, name] : kModes) {
+      const Tensor own = ok.logical_and(modes_met == static_cast<int>(mode));
+      const std::size_t own_judged = figures->Add(own.sum());
+      result.modes.push_back({name, own_judged, figures->Add(share(over, own))});
+    }
   }
   result.has_loop = !loops.empty();
   if (result.has_loop) result.loop = figures->Add(ranks->Gather(at::cat(loops)).mean());
@@ -195,10 +206,10 @@ Scalars Trainer::Impl::Report(const UpdateResult& update) {
       scalars.emplace_back("stiffness/sigma_mean", figures[sigma.mean]);
       scalars.emplace_back("stiffness/sigma_p99", figures[sigma.p99]);
       scalars.emplace_back("stiffness/violating", figures[sigma.violating]);
-      for (int m = 0; m < kModes && sigma.has_mode; ++m) {
-        if (figures[sigma.mode_judged[m]] == 0) continue;
-        scalars.emplace_back(std::string("stiffness/violating_") + kModeNames[m],
-                             figures[sigma.mode_violating[m]]);
+      for (const SigmaFigures::OfMode& met : sigma.modes) {
+        if (figures[met.judged] == 0) continue;
+        scalars.emplace_back(std::string("stiffness/violating_") + met.name,
+                             figures[met.violating]);
       }
       if (sigma.has_band) {
         scalars.emplace_back("stiffness/band_sigma_mean", figures[sigma.band_mean]);

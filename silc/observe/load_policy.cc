@@ -25,7 +25,7 @@ Policy LoadPolicy(const std::string& onnx_path,
   PolicyOptions options;
   options.place = onnx_path;
   Policy policy(model.graph,
-                ChooseLayout(model.metadata, layout, LayoutFolder(), onnx_path),
+                ChooseLayout(model.metadata, layout, LayoutFolders(), onnx_path),
                 {robot.spec().joints, robot.spec().StandingPose().q},
                 options);
   if (policy.sees_budget()) {

@@ -72,6 +72,8 @@ struct ObservationOptions {
   std::function<void(const Moment&)> on_moment;
   /// Gets every moment with the kinematics behind it, for what looks further at the moment.
   std::function<void(const Moment&, const ContactKinematics&)> on_contact;
+  /// Asked before every moment whether to look at it; empty: at all. The run itself stays the same.
+  std::function<bool()> wanted;
   int whole_moments = 1000;  // a run that has more keeps the rest without matrices
 };
 

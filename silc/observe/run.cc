@@ -76,6 +76,8 @@ class MedianSweep {
   std::vector<std::pair<double, FrequencySweep>> sweeps_;
 };
 
+bool Wanted(const ObservationOptions& options) { return !options.wanted || options.wanted(); }
+
 // Hands a moment on and keeps it, with its matrices while the run has few.
 void Keep(Moment moment, const ObservationOptions& options, ObservationRun* run) {
   if (options.on_moment) options.on_moment(moment);
@@ -283,7 +285,7 @@ ObservationRun ObserveRollout(ClosedLoop loop,
     loop.TrackContacts(&tracker);
     run.end = loop.Decide();
     if (run.end != LoopStatus::kRunning) break;
-    if (loop.time() >= settle - 1e-9) {
+    if (loop.time() >= settle - 1e-9 && Wanted(options)) {
       Moment moment = observer.Observe(&loop.policy(), loop.data(), tracker.mode(), loop.time());
       moment.saturation = loop.saturation();
       moment.tau = loop.tau();
@@ -351,13 +353,14 @@ ObservationRun ObserveStates(ClosedLoop loop,
   const std::vector<double> grid = SweepGrid(run.timing.period);
   run.end = ReplayStates(&loop, npz_path, [&](const RecordedMoment& recorded) {
     run.source = fmt::format("{} states from {}", recorded.count, npz_path);
+    run.end_time = (recorded.index + 1) * loop.period();
+    if (!Wanted(options)) return;
     Moment moment = observer.Observe(&loop.policy(), loop.data(), recorded.mode, recorded.time);
     moment.tau = loop.tau();
     median.Consider(moment, observer, grid);
     Keep(std::move(moment), options, &run);
     if (progress) progress((recorded.index + 1.0) / recorded.count);
   });
-  run.end_time = static_cast<double>(run.moments.size()) * loop.period();
   run.sweep = median.Take();
   return run;
 }

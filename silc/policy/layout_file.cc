@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
@@ -250,33 +252,33 @@ LayoutFile ReadLayoutFile(const std::string& path) {
   return ParseLayout(YamlNode::ParseFile(path));
 }
 
-std::string FindLayout(const std::string& name_or_path, const std::string& directory) {
+std::string FindLayout(const std::string& name_or_path, const std::string& folders) {
   namespace fs = std::filesystem;
   const bool is_path =
       name_or_path.find('/') != std::string::npos || fs::path(name_or_path).extension() == ".yaml";
   if (is_path) return name_or_path;
-  const fs::path file = fs::path(directory) / (name_or_path + ".yaml");
+  std::set<std::string> known;
   std::error_code ignored;
-  if (fs::is_regular_file(file, ignored)) return file.string();
-  std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');) {
+    const fs::path file = fs::path(folder) / (name_or_path + ".yaml");
+    if (fs::is_regular_file(file, ignored)) return file.string();
+    for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+      if (it->path().extension() == ".yaml") known.insert(it->path().stem().string());
+    }
   }
-  std::sort(known.begin(), known.end());
-  throw ConfigError("layout '" + name_or_path + "': no such layout in " + directory +
-                    DidYouMean(name_or_path, known) +
+  throw ConfigError("layout '" + name_or_path + "': no such layout in " + folders +
+                    DidYouMean(name_or_path, {known.begin(), known.end()}) +
                     "\n  Give one of those, or the path of a YAML file.");
 }
 
-std::string LayoutFolder() {
-  const char* chosen = std::getenv("SILC_LAYOUTS");
-  if (chosen != nullptr && *chosen != '\0') return chosen;
-  const std::vector<std::string> folders = DataFolders("layouts");
-  for (const std::string& folder : folders) {
-    if (std::filesystem::is_regular_file(std::filesystem::path(folder) / "falcon.yaml"))
-      return folder;
+std::string LayoutFolders() {
+  std::string folders;
+  if (const char* chosen = std::getenv("SILC_LAYOUTS")) folders = chosen;
+  for (const std::string& folder : DataFolders("layouts")) {
+    folders += (folders.empty() ? "" : ":") + folder;
   }
-  return folders.back();
+  return folders;
 }
 
 }  // namespace silc

@@ -24,12 +24,14 @@ LayoutFile ParseLayout(const YamlNode& node);
 /// The layout as such a file, every number with all its digits; what a run folder keeps.
 std::string LayoutYaml(const ObservationLayout& layout);
 
-/// The path of a layout given by name ("falcon": DIRECTORY/falcon.yaml) or by path (anything with a
-/// slash or ending in .yaml). Throws ConfigError that lists the known names.
-std::string FindLayout(const std::string& name_or_path, const std::string& directory);
+/// The path of a layout given by name ("falcon": falcon.yaml in the first of the folders that has
+/// one) or by path (anything with a slash or ending in .yaml). Throws ConfigError that lists the
+/// known names.
+/// @param folders  in the order to look, ':' between them
+std::string FindLayout(const std::string& name_or_path, const std::string& folders);
 
-/// The folder that holds the layouts that go by name: $SILC_LAYOUTS, else ./layouts, else the
-/// source tree's, else the installed one.
-std::string LayoutFolder();
+/// The folders of the layouts that go by name: those of $SILC_LAYOUTS, ./layouts, the source
+/// tree's, the installed one.
+std::string LayoutFolders();
 
 }  // namespace silc

@@ -2,10 +2,13 @@
 #include "silc/policy/layout_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/policy/policy_metadata.h"
 
@@ -195,6 +198,32 @@ TEST(FindLayout, PathsPassAndUnknownNamesListTheKnown) {
   } catch (const ConfigError& error) {
     ExpectMentions(error.what(), {"'falcn'", "did you mean falcon"});
   }
+}
+
+// A layout beside one's work takes the place of the shipped one of its name, and the others stay:
+// an edited copy that is passed over would be trained without.
+TEST(FindLayout, EveryNameIsTakenFromTheFirstFolderThatHasIt) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::temp_directory_path() / ("silc_layouts_" + std::to_string(::getpid()));
+  for (const char* file : {"a/own.yaml", "a/both.yaml", "b/both.yaml", "b/shipped.yaml"}) {
+    fs::create_directories((root / file).parent_path());
+    WriteFileAtomically((root / file).string(), "name: x\n");
+  }
+  const std::string a = (root / "a").string(), b = (root / "b").string(),
+                    folders = (root / "none").string() + ":" + a + ":" + b;
+  EXPECT_EQ(FindLayout("own", folders), a + "/own.yaml");
+  EXPECT_EQ(FindLayout("both", folders), a + "/both.yaml");
+  EXPECT_EQ(FindLayout("shipped", folders), b + "/shipped.yaml");
+  for (const char* near : {"owm", "shiped"}) {
+    try {
+      FindLayout(near, folders);
+      FAIL();
+    } catch (const ConfigError& error) {
+      ExpectMentions(error.what(),
+                     {"did you mean", near == std::string("owm") ? "own" : "shipped"});
+    }
+  }
+  fs::remove_all(root);
 }
 
 }  // namespace

@@ -509,7 +509,7 @@ void TakeHolosomaGains(const Metadata& metadata,
 
 ObservationLayout ChooseLayout(const Metadata& metadata,
                                const std::string& layout_name,
-                               const std::string& directory,
+                               const std::string& folders,
                                const std::string& place) {
   std::string name = layout_name;
   if (name.empty()) {
@@ -532,7 +532,7 @@ ObservationLayout ChooseLayout(const Metadata& metadata,
     }
     name = "mjlab";
   }
-  const LayoutFile file = ReadLayoutFile(FindLayout(name, directory));
+  const LayoutFile file = ReadLayoutFile(FindLayout(name, folders));
   ObservationLayout layout =
       file.from_metadata ? LayoutFromMjlab(metadata, file.layout, place) : file.layout;
   TakeHolosomaGains(metadata, place, &layout);

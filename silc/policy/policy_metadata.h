@@ -36,10 +36,10 @@ void TakeHolosomaGains(const Metadata& metadata,
 
 /// The layout of a policy. `layout` is what the user said: a name, a path, or "" to take what the
 /// file says of itself (a silc block, else mjlab's keys; otherwise an error that asks for one).
-/// `directory` holds the layouts that go by name.
+/// `folders` have the layouts that go by name, as FindLayout() takes them.
 ObservationLayout ChooseLayout(const Metadata& metadata,
                                const std::string& layout,
-                               const std::string& directory,
+                               const std::string& folders,
                                const std::string& place);
 
 /// What our writer puts into a file: mjlab's keys, with all digits, and the silc block. Keys that

@@ -19,6 +19,7 @@ using Eigen::MatrixXcd;
 using test::MatrixXd;
 using test::RandomMatrix;
 using test::VectorXd;
+using namespace test::eager;
 
 constexpr int kNv = 7;
 constexpr Complex kUnitImaginary(0, 1);

@@ -246,7 +246,7 @@ TaskLayout MakeTaskLayout(ObservationLayout layout,
 }
 
 ObservationLayout ReadTaskLayout(const std::string& name_or_path) {
-  const std::string path = FindLayout(name_or_path, LayoutFolder());
+  const std::string path = FindLayout(name_or_path, LayoutFolders());
   LayoutFile file = ReadLayoutFile(path);
   if (file.from_metadata) {
     throw ConfigError(path +
