@@ -440,20 +440,34 @@ def picture_with(page, pair):
         requestAnimationFrame((now) => { viewer.draw(viewer.drawn, now); requestAnimationFrame(done); }); })""", pair)
 
 
+def changed(before, after, by=12):
+    """The pixels of the second picture that are not those of the first."""
+    return [b for a, b in zip(before, after) if max(abs(x - y) for x, y in zip(a, b)) > by]
+
+
 def ellipsoid_colours(page, wanted):
-    """The mean colours of solid ellipsoids, (robot, point) each, by the pixels that change with them. The robots are
+    """The colours of solid ellipsoids, (robot, point) each, by the pixels that change with them. The robots are
     paused."""
-    shown = frame(page)["robots"]
     around = lambda robot, point: (lambda at: pixels(page, at["x"], at["y"], 30))(
-        on_screen(page, robot, shown[robot]["points"][point]["p"]))
-    picture_with(page, -1)
-    without = [around(*which) for which in wanted]
+        on_screen(page, robot, frame(page)["robots"][robot]["points"][point]["p"]))
+
+    def at_rest():
+        """Pictures without an ellipsoid, once two of them are the same: the camera follows the robots softly, and goes on
+        doing so for a while after they have been paused."""
+        pictures = []
+        for _ in range(2):
+            picture_with(page, -1)
+            pictures.append([around(*which) for which in wanted])
+        return not any(changed(a, b, 3) for a, b in zip(*pictures)) and pictures[1]
+
+    without = until(at_rest, "the camera has come to rest")
     colours = []
     for (robot, point), before in zip(wanted, without):
         picture_with(page, 3 * robot + point)
-        changed = [a for a, b in zip(around(robot, point), before) if max(abs(x - y) for x, y in zip(a, b)) > 12]
-        assert len(changed) > 20, f"{len(changed)} pixels changed: no ellipsoid is seen at point {point} of robot {robot}"
-        colours.append([sum(c[k] for c in changed) / len(changed) for k in range(3)])
+        seen = changed(before, around(robot, point))
+        assert len(seen) > 20, f"{len(seen)} pixels changed: no ellipsoid is seen at point {point} of robot {robot}"
+        # the middle one of each channel: at the rim a pixel is half of what lies behind
+        colours.append([sorted(c[k] for c in seen)[len(seen) // 2] for k in range(3)])
     return colours
 
 
