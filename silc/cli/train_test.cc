@@ -230,7 +230,7 @@ TEST_F(CliTrain, SilcStartsTheTrainerThatLiesBesideIt) {
 }
 
 TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
-  constexpr int kIterations = 24;
+  constexpr int kIterations = 60;
   const Outcome whole = Silc(Command(Path("whole"), kIterations));
   ASSERT_EQ(whole.code, 0) << whole.text;
   const std::string expected = Checkpoint(Path("whole"), kIterations);
@@ -243,10 +243,12 @@ TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
     const bool first = !fs::exists(run + "/config.yaml");
     const pid_t child = StartSilc(first ? Command(run, kIterations) : "train --resume " + run);
     ASSERT_GT(child, 0);
-    // somewhere in the start, an iteration, a checkpoint; later attempts live longer, so that the
-    // test ends on slow machines, too
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(100 + static_cast<int>(rng.Uniform(0, 500.0 + 100.0 * attempt))));
+    // Twice in the middle, by what it has done and not by the clock: a fast machine ends before any
+    // pause is over. Then somewhere in the start, an iteration, a checkpoint; later attempts live
+    // longer, so that a slow machine ends, too.
+    if (attempt < 2) ASSERT_TRUE(WaitForLines(run, child, 1 + 9 * attempt));
+    std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(
+        attempt < 2 ? rng.Uniform(0, 30) : 100 + rng.Uniform(0, 500.0 + 100.0 * attempt))));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
