@@ -246,7 +246,9 @@ TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
     // Twice in the middle, by what it has done and not by the clock: a fast machine ends before any
     // pause is over. Then somewhere in the start, an iteration, a checkpoint; later attempts live
     // longer, so that a slow machine ends, too.
-    if (attempt < 2) ASSERT_TRUE(WaitForLines(run, child, 1 + 9 * attempt));
+    if (attempt < 2) {
+      ASSERT_TRUE(WaitForLines(run, child, 1 + 9 * attempt));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(
         attempt < 2 ? rng.Uniform(0, 30) : 100 + rng.Uniform(0, 500.0 + 100.0 * attempt))));
     ::kill(child, SIGKILL);
