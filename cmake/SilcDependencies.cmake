@@ -27,8 +27,8 @@ if(SILC_WITH_FILES)
   find_package(nlohmann_json REQUIRED)
   find_package(Protobuf REQUIRED)
 
-  # ONNX's schema, compiled here by protoc (silc/policy/onnx): the distribution's libonnx-dev has it, and so
-  # has the onnx wheel of the test environment.
+  # ONNX's schema, compiled here by protoc (silc/policy/onnx): the distribution's libonnx-dev has
+  # it, and so has the onnx wheel of the test environment.
   file(GLOB _onnx_wheels ${PROJECT_SOURCE_DIR}/.deps/ort-venv/lib/python3*/site-packages)
   find_file(SILC_ONNX_SCHEMA NAMES onnx/onnx.proto onnx/onnx-ml.proto PATHS ${_onnx_wheels} PATH_SUFFIXES include)
   if(NOT SILC_ONNX_SCHEMA)
@@ -47,8 +47,8 @@ if(SILC_WITH_FILES)
     target_include_directories(silc_boost SYSTEM INTERFACE ${SILC_BOOST_DIR})
     # no library of Boost's is linked
     target_compile_definitions(silc_boost INTERFACE BOOST_ALL_NO_LIB BOOST_ERROR_CODE_HEADER_ONLY)
-    # g++ warns that TSan does not see Asio's fences. They matter to none: handlers change threads under the scheduler's
-    # mutex, which TSan sees.
+    # g++ warns that TSan does not see Asio's fences. They matter to none: handlers change threads
+    # under the scheduler's mutex, which TSan sees.
     if(SILC_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(silc_boost INTERFACE -Wno-tsan)
     endif()
@@ -123,7 +123,8 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
     message(WARNING "LibTorch at ${TORCH_INSTALL_PREFIX} is built for the old C++ ABI and cannot be linked with the "
                     "other libraries: silc is built without its trainer. PyTorch 2.7 and newer have the new ABI.")
   elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND "${Torch_VERSION}" VERSION_LESS 2 AND NOT SILC_TIDY)
-    # its List.h holds vectors of a type not complete yet, which clang instantiates too early in C++20
+    # its List.h holds vectors of a type not complete yet, which clang instantiates too early in
+    # C++20
     message(STATUS "LibTorch ${Torch_VERSION} does not compile as C++20 under clang: silc is built without its "
                    "trainer here. Use g++, or LibTorch 2.")
   else()
@@ -145,7 +146,8 @@ if(SILC_WITH_TORCH AND SILC_WITH_TOOLS)
       target_compile_definitions(silc_torch INTERFACE FMT_HEADER_ONLY)
     endif()
 
-    # Training over several processes: c10d is in LibTorch, but its headers want those of Gloo (CPUs) or NCCL (GPUs).
+    # Training over several processes: c10d is in LibTorch, but its headers want those of Gloo
+    # (CPUs) or NCCL (GPUs).
     set(SILC_C10D_DEFINITIONS "")
     set(SILC_C10D_INCLUDES "")
     set(_c10d ${_torch_include}/torch/csrc/distributed/c10d)

@@ -17,17 +17,18 @@ endif()
 if(SILC_WERROR)
   target_compile_options(silc_flags INTERFACE -Werror)
 endif()
-# Debug builds carry Eigen's heap guard, so that "does not allocate" is tested and not hoped for. The
-# macro changes Eigen's inline code: it must be the same in every target, hence global.
+# Debug builds carry Eigen's heap guard, so that "does not allocate" is tested and not hoped for.
+# The macro changes Eigen's inline code: it must be the same in every target, hence global.
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_compile_definitions(EIGEN_RUNTIME_NO_MALLOC)
 endif()
 if(SILC_SANITIZE)
   add_compile_options(-fsanitize=${SILC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SILC_SANITIZE})
-  # UBSan's looks at every pointer before every use are two thirds of the instrumented code and a third of the time to
-  # compile Eigen. A null pointer ends the program under ASan anyway; Eigen asserts the alignment of what it loads, and
-  # the fuzzers, whose readers take bytes apart, keep both.
+  # UBSan's looks at every pointer before every use are two thirds of the instrumented code and a
+  # third of the time to compile Eigen. A null pointer ends the program under ASan anyway; Eigen
+  # asserts the alignment of what it loads, and the fuzzers, whose readers take bytes apart, keep
+  # both.
   if(SILC_SANITIZE MATCHES "undefined" AND NOT SILC_WITH_FUZZ)
     add_compile_options(-fno-sanitize=null,alignment)
   endif()
@@ -36,8 +37,8 @@ if(SILC_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
-# Several sources of a target compiled as one: a header is read, and a template instantiated, once for all of them.
-# Sources with flags of their own stay apart; so do those of silc_compile_alone().
+# Several sources of a target compiled as one: a header is read, and a template instantiated, once
+# for all of them. Sources with flags of their own stay apart; so do those of silc_compile_alone().
 set(CMAKE_UNITY_BUILD ${SILC_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 # the fuzzer steers by the coverage of the code under test, so every library carries the counters
@@ -45,8 +46,9 @@ if(SILC_WITH_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# silc_compile_alone(sources...): these define a name, in their unnamed namespace, that a neighbour has, too ("error:
-# redefinition of kNan" in the asan build), or are so full of Eigen's decompositions that together they take longer.
+# silc_compile_alone(sources...): these define a name, in their unnamed namespace, that a neighbour
+# has, too ("error: redefinition of kNan" in the asan build), or are so full of Eigen's
+# decompositions that together they take longer.
 function(silc_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
@@ -60,8 +62,8 @@ function(silc_library name)
   target_link_libraries(silc_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS} silc_flags)
 endfunction()
 
-# silc_cuda_library(NAME sources... [DEPENDS targets...]): what nvcc compiles. A target of its own: nvcc does not
-# know the warning flags of the others.
+# silc_cuda_library(NAME sources... [DEPENDS targets...]): what nvcc compiles. A target of its own:
+# nvcc does not know the warning flags of the others.
 function(silc_cuda_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(silc_${name} ${arg_UNPARSED_ARGUMENTS})
@@ -72,9 +74,10 @@ function(silc_cuda_library name)
     CUDA_STANDARD 20 CUDA_ARCHITECTURES "${SILC_CUDA_ARCHITECTURES}")
 endfunction()
 
-# silc_test_module(NAME SOURCES a_test.cc... LIBRARIES targets...): the tests of a folder, or of the part of it that
-# needs these libraries, as one program NAME_tests, because linking a program per source took as long as compiling it.
-# CTest still has an entry for each source, NAME/a_test, so that two cores share the work and a failure says where.
+# silc_test_module(NAME SOURCES a_test.cc... LIBRARIES targets...): the tests of a folder, or of the
+# part of it that needs these libraries, as one program NAME_tests, because linking a program per
+# source took as long as compiling it. CTest still has an entry for each source, NAME/a_test, so
+# that two cores share the work and a failure says where.
 function(silc_test_module name)
   if(NOT SILC_WITH_TESTS)
     return()
@@ -90,9 +93,9 @@ function(silc_test_module name)
   endforeach()
 endfunction()
 
-# silc_fuzz(NAME_fuzz libraries...): NAME_fuzz.cc in this folder, a libFuzzer target that `./dev fuzz`
-# finds in build/fuzz/fuzz; its seeds are the files in fuzz_corpus/ beside it. Elsewhere the same source becomes a test
-# that reads those seeds, so that a fuzzer cannot rot.
+# silc_fuzz(NAME_fuzz libraries...): NAME_fuzz.cc in this folder, a libFuzzer target that `./dev
+# fuzz` finds in build/fuzz/fuzz; its seeds are the files in fuzz_corpus/ beside it. Elsewhere the
+# same source becomes a test that reads those seeds, so that a fuzzer cannot rot.
 function(silc_fuzz name)
   if(NOT SILC_WITH_FUZZ)
     if(SILC_WITH_TESTS)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh SITE torch|venv VENV FILE...: pytest on the wheel unpacked in SITE. `venv`: with the packages of VENV. `torch`:
-# in the first Python that has PyTorch ($SILC_TORCH_PYTHON, the distribution's). Exit 77, with a message, where none has.
-# A folder $SILC_PYTHON_FIRST is looked into before all others.
+# run.sh SITE torch|venv VENV FILE...: pytest on the wheel unpacked in SITE. `venv`: with the
+# packages of VENV. `torch`: in the first Python that has PyTorch ($SILC_TORCH_PYTHON, the
+# distribution's). Exit 77, with a message, where none has. A folder $SILC_PYTHON_FIRST is looked
+# into before all others.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 site=$1 kind=$2 venv=${SILC_PYTHON_VENV-$3}

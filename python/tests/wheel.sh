@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# wheel.sh VENV BUILD WERROR COMPILER: builds the wheel with the packages of VENV alone, unpacks it into BUILD/site, and looks
-# whether it is whole. Exit 77, with a message, where VENV is missing (tools/setup/venv.sh python makes it).
+# wheel.sh VENV BUILD WERROR COMPILER: builds the wheel with the packages of VENV alone, unpacks it
+# into BUILD/site, and looks whether it is whole. Exit 77, with a message, where VENV is missing
+# (tools/setup/venv.sh python makes it).
 set -euo pipefail
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 venv=${SILC_PYTHON_VENV-$1}
@@ -11,7 +12,8 @@ if [[ ! -x $venv/bin/pip ]]; then
 fi
 export CMAKE_CXX_COMPILER_LAUNCHER=${SILC_COMPILER_LAUNCHER-} CMAKE_BUILD_PARALLEL_LEVEL=2 PATH="$venv/bin:$PATH"
 pip=("$venv/bin/pip" --disable-pip-version-check)
-# as deep in the tree as the other builds, so that ccache, which sees paths from here, knows their objects again
+# as deep in the tree as the other builds, so that ccache, which sees paths from here, knows their
+# objects again
 export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root}
 tree=$root/build/wheel
 rm -rf "$2/wheel" "$2/site"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the GPU check of the physics, runs it with its benchmark, under compute-sanitizer and, if asked, under a
-# profiler, and writes what they print to a folder.
+# Builds the GPU check of the physics, runs it with its benchmark, under compute-sanitizer and, if
+# asked, under a profiler, and writes what they print to a folder.
 #   tools/gpu/physics.sh FOLDER [--profile]
 set -euo pipefail
 out=${1:?usage: tools/gpu/physics.sh FOLDER [--profile]}

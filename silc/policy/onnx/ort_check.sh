@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ort_check.sh VENV ONNX_EVAL POLICIES: ort_check.py in its environment, or skipped where there is none.
+# ort_check.sh VENV ONNX_EVAL POLICIES: ort_check.py in its environment, or skipped where there is
+# none.
 set -euo pipefail
 if [[ ! -x "$1/bin/python" ]]; then
   echo "skipped: no ONNX Runtime in $1; make it with tools/setup/venv.sh ort"
