@@ -35,6 +35,11 @@ def number(value, unit=""):
     return f"{text} {unit}".rstrip()
 
 
+def gravity(result):
+    """What the budget does with sensed gravity: held or followed."""
+    return result["budget"]["channels"]["gravity"]
+
+
 def observe(result):
     summary = result["summary"]
     hand = next(point for point in summary["points"] if point["name"] == "left hand in the world")
@@ -44,7 +49,8 @@ def observe(result):
     line("spectral radius of the action loop; unstable from 1 on",
          number(summary["loop_radius_median"]))
     line("moments with a static stiffness", f"{judged} of {len(result['moments'])}")
-    line(f"of those, over the budget '{result['budget']['name']}'", f"{round(over)}")
+    name = result["budget"]["name"]
+    line(f"of those, over the budget '{name}', gravity {gravity(result)}", f"{round(over)}")
 
 
 def shake(result):
@@ -65,7 +71,7 @@ def table(results, rows):
     def row(label, cells):
         line(label, "  ".join(f"{cell:>{len(name)}}" for cell, name in zip(cells, names)))
 
-    row(f"budget '{results[0]['mode']}'", names)
+    row(f"budget '{results[0]['mode']}', gravity {gravity(results[0])}", names)
     for name, label, unit in rows:
         row(label, [number(values[name], unit) for values in metrics])
 

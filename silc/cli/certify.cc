@@ -16,6 +16,7 @@
 #include "silc/cli/output_path.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
+#include "silc/config/budget_file.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
 #include "silc/task/task_config.h"
@@ -69,9 +70,10 @@ void RunCertify(const CertifyArguments& args) {
         robot, policy, budget, loop_options, args.run, options, args.policy, progress.callback());
   }();
   fmt::print("{}",
-             Printable(fmt::format("{}: budget '{}', {}\n{}",
+             Printable(fmt::format("{}: budget '{}', judged with {}\n{}\n{}",
                                    std::filesystem::path(args.policy).filename().string(),
                                    budget.name,
+                                   BudgetTerms(budget.spec),
                                    run.source,
                                    CertificateText(certificate, options))));
   if (file) {

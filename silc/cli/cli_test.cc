@@ -111,6 +111,9 @@ TEST_F(Cli, CertifiesALinearPolicyExactly) {
       Silc("certify " + *stand_ + " --rollout 0.2 --settle 0.1 --moments 2 --samples 5 --json " +
            Path("certificate.json"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("budget 'compliance', judged with gravity held, torque followed"),
+            std::string::npos)
+      << outcome.text;
   const auto json = nlohmann::json::parse(ReadFile(Path("certificate.json")));
   ASSERT_EQ(json["moments"].size(), 2u);
   for (const auto& moment : json["moments"]) {

@@ -148,6 +148,10 @@ TEST_F(Report, TextNamesTheVerdictAndWhatIsMissing) {
   EXPECT_NE(text.find("No static stiffness in 1 of 10 observations"), std::string::npos);
   EXPECT_NE(text.find("The budget 'soft-hand' is VIOLATED in 100 % of 9 judged observations."),
             std::string::npos);
+  // every table of stiffness says under which channels: two that are felt, and the verdict's
+  EXPECT_NE(text.find("damping as they are felt, torque and gravity followed;"), std::string::npos);
+  EXPECT_NE(text.find("through the contacts, torque and gravity followed.\n"), std::string::npos);
+  EXPECT_NE(text.find("Judged with gravity held, torque followed, disc;"), std::string::npos);
   // a robot's joints give way: a radius of 1 or more forbids nothing that is measured on it
   ObservationRun shaky = *run_;
   for (Moment& moment : shaky.moments) moment.reading.loop.rho = 1.25;

@@ -71,8 +71,10 @@ std::string JointTable(const ObservationRun& run, const RunSummary& summary) {
     if (rubs) row.push_back(FormatNumber(run.friction_loss[static_cast<Eigen::Index>(i)]));
     table.Row(row);
   }
-  return fmt::format("\nJoint stiffness and damping as they are felt, diagonal{}\n",
-                     run.moments.size() > 1 ? ", median over the run" : "") +
+  return fmt::format(
+             "\nJoint stiffness and damping as they are felt, torque and gravity followed; "
+             "diagonal{}\n",
+             run.moments.size() > 1 ? ", median over the run" : "") +
          table.Render();
 }
 
@@ -95,9 +97,9 @@ std::string PointTable(const RunSummary& summary) {
                  axis == 0 ? FormatNumber(point.worst_p99) : ""});
     }
   }
-  return "\nStiffness at the points, as it is felt (static, through the contacts; a push along one "
-         "axis feels 1/C_ii).\nA budget's hands are on the base: pulled against it, without the "
-         "legs\n" +
+  return "\nStiffness at the points, as it is felt: static, through the contacts, torque and "
+         "gravity followed.\nA push along one axis feels 1/C_ii. A budget's hands are on the base: "
+         "pulled against it, without the legs\n" +
          table.Render();
 }
 
@@ -187,8 +189,10 @@ std::string ObservationText(const ObservationRun& run, const RunSummary& summary
 }
 
 std::string ShakeText(const ShakeResult& result) {
-  std::string text =
-      fmt::format("\nShaking the {}: stiffness 1/C_ii, model against measurement\n", result.point);
+  std::string text = fmt::format(
+      "\nShaking the {}: stiffness 1/C_ii, model against measurement. In K_s torque and "
+      "gravity are followed\n",
+      result.point);
   if (result.settled != LoopStatus::kRunning) {
     return text + fmt::format("Not measured: {}.\n", Describe(result.settled));
   }

@@ -59,6 +59,7 @@ TEST(Shake, ARobotThatStepsIsNotHeldAgainstTheModel) {
   level.minus = -level.plus;
   for (auto& end : level.end) end.fill(LoopStatus::kRunning);
   result.levels = {level};
+  EXPECT_NE(ShakeText(result).find("In K_s torque and gravity are followed\n"), std::string::npos);
   EXPECT_NE(ShakeText(result).find("model / measured"), std::string::npos);
   EXPECT_EQ(ShakeText(result).find("steps"), std::string::npos);
   result.mode_changes = 6;

@@ -49,7 +49,7 @@ std::string PageWriter::Compare(const std::vector<RowKey>& rows,
     }
     table.Row(std::move(cells));
   }
-  return table.Render();
+  return table.Render() + Channels(rows, metrics);
 }
 
 std::string PageWriter::Absent(const std::vector<RowKey>& rows) const {

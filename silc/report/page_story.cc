@@ -83,6 +83,7 @@ std::string PageWriter::Headline() {
     return std::isnan(over.value) ? WhyMissing(row, budget.experiment())
                                   : Show(over, budget.worst_moments_static->unit);
   };
+  std::vector<RowKey> shown;
   for (const RowKey& row : data_.paper.RowsOf({budget.form_violations_one_step})) {
     const std::optional<RowKey> silc_row = data_.paper.OurRowBeside(row);
     if (!silc_row) continue;
@@ -91,8 +92,10 @@ std::string PageWriter::Headline() {
                held(row),
                held(*silc_row),
                ""});
+    shown.push_back(row);
+    shown.push_back(*silc_row);
   }
-  return table.Render();
+  return table.Render() + Channels(shown, {budget.worst_moments_static});
 }
 
 }  // namespace silc

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment_metrics.h"
@@ -12,6 +15,55 @@
 #include "silc/report/page_writer.h"
 
 namespace silc {
+namespace {
+
+// What a budget's terms are called, and who is judged by them: terms that all share stand alone.
+using JudgedBy = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+void Add(const BudgetSpec& budget, const std::string& who, JudgedBy* judged) {
+  const std::string terms = BudgetTerms(budget);
+  auto at = std::find_if(
+      judged->begin(), judged->end(), [&](const auto& known) { return known.first == terms; });
+  if (at == judged->end()) at = judged->insert(at, {terms, {}});
+  if (std::find(at->second.begin(), at->second.end(), who) == at->second.end())
+    at->second.push_back(who);
+}
+
+std::string Describe(const JudgedBy& judged) {
+  std::string text;
+  for (const auto& [terms, who] : judged) {
+    text += (text.empty() ? "" : "; ") + terms;
+    if (judged.size() > 1) text += fmt::format(" ({})", fmt::join(who, "; "));
+  }
+  return text.empty() ? "" : "Held against a budget with " + EscapeHtml(text) + ".";
+}
+
+std::string Note(const std::string& html) {
+  return html.empty() ? "" : "<p class=\"note\">" + html + "</p>\n";
+}
+
+}  // namespace
+
+std::string PageWriter::Channels(const std::vector<RowKey>& rows,
+                                 const std::vector<MetricHandle>& metrics) const {
+  JudgedBy judged;
+  bool felt = false;
+  for (const MetricHandle metric : metrics) {
+    felt |= metric->unit == "N/m" && !metric->of_budget;
+    if (!metric->of_budget) continue;
+    for (const RowKey& row : rows) {
+      const std::vector<const ExperimentResult*> results = Results(metric->experiment, row);
+      if (!results.empty()) Add(results.front()->budget, Label(row), &judged);
+    }
+  }
+  std::string text = Describe(judged);
+  if (felt) {
+    text += std::string(text.empty() ? "" : " ") +
+            "Stiffness in N/m is what is felt: torque and gravity followed.";
+  }
+  if (!text.empty()) text += " K₁ follows no channel.";
+  return Note(text);
+}
 
 std::string PageWriter::Policies() {
   HtmlTable table({{"file"},
@@ -138,6 +190,7 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
   const std::string shot = Shot(experiment, "side");
   if (!shot.empty()) out = "<div class=\"intro\"><div>\n" + out + "</div>" + shot + "</div>\n";
   out += SeedsOf(experiment);
+  out += Channels(RowsWith(experiment), section.experiment->metrics.All());
   out += tables;
   out += Figures(experiment);
   out += CurveTables(section);
@@ -209,8 +262,11 @@ std::string PageWriter::CertificateSection() {
                    {"seen to break [%]", true},
                    {"largest certified box", true}});
   std::vector<std::string> commands;
+  JudgedBy judged;
   for (const PageCertificate& one : data_.certificates) {
-    const std::string name = EscapeHtml(data_.policies[one.policy].name);
+    const FolderPolicy& policy = data_.policies[one.policy];
+    const std::string name = EscapeHtml(policy.name);
+    Add(policy.budget.spec, policy.name, &judged);
     commands.push_back(one.command);
     if (!one.failure.empty()) {
       table.Row({name, "none: " + EscapeHtml(one.failure), "", "", "", "", "", ""}, "missing");
@@ -226,7 +282,7 @@ std::string PageWriter::CertificateSection() {
                ShowNumber(100 * s.broken),
                ShowNumber(s.largest_box)});
   }
-  std::string out = Paragraph(plan.intro);
+  std::string out = Paragraph(plan.intro) + Note(Describe(judged));
   out += data_.certificates.empty() ? Paragraph("No policy was certified for this page.")
                                     : table.Render() + Rerun(commands);
   return Section(plan.id, plan.menu, plan.title, out);

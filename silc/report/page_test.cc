@@ -328,6 +328,44 @@ TEST(Page, DoesNotPoolWhatIsHeldAgainstAnotherBudget) {
   EXPECT_NE(differs.find("not in what is held against the budget"), differs.npos);
 }
 
+// A table of stiffness says under which channels its numbers hold: those of the budgets that its
+// rows are held against, and of what is felt.
+TEST(Page, SaysUnderWhichChannelsStiffnessHolds) {
+  const metric::HandLoadMetrics& load = metric::HandLoad();
+  ReportData data = Some();
+  const auto judged = [](Channel gravity) {
+    ExperimentResult result =
+        Result("budget", {Number(metric::Budget().worst_moments_static, 41, 2)});
+    result.budget.gravity = gravity;
+    return result;
+  };
+  Add(&data, {"silc", "high-stiff"}, {judged(Channel::kFollowed)});
+  Add(&data, {"silc", "hard-hand"}, {Result("hand-load", {Number(load.measured.z, 700, 1)})});
+  const auto section = [&](const std::string& id) {
+    const std::string page = RenderPage(data);
+    EXPECT_EQ(FindHtmlFault(page), "");
+    const auto at = page.find("<section id=\"" + id + "\">");
+    return page.substr(at, page.find("</section>", at) - at);
+  };
+  // all alike: once, without names
+  const std::string followed = EscapeHtml(
+      "Held against a budget with gravity followed, torque followed, disc; hands' floor none");
+  EXPECT_NE(section("fig-budget").find(followed + ". K₁ follows no channel."), std::string::npos)
+      << section("fig-budget");
+  EXPECT_EQ(section("fig-budget").find("what is felt"), std::string::npos);
+  Add(&data, {"silc", "soft-hand"}, {judged(Channel::kHeld)});
+  const std::string both = section("fig-budget");
+  EXPECT_NE(both.find(followed + " (baseline; silc, high-stiff); gravity held, torque followed"),
+            std::string::npos)
+      << both;
+  EXPECT_NE(both.find("(silc, soft-hand)."), std::string::npos) << both;
+  EXPECT_NE(section("fig-hand").find("what is felt: torque and gravity followed."),
+            std::string::npos)
+      << section("fig-hand");
+  // nothing about stiffness, no word of channels
+  EXPECT_EQ(section("table-4").find("channel"), std::string::npos);
+}
+
 // A command is copied into a shell: a path with a space or a quote is still one word there.
 TEST(EvalCommand, QuotesWhatTheShellWouldTakeApart) {
   EXPECT_EQ(EvalCommand("walk", "my policies/it's.onnx", "a b.yaml", 2, {1, 2}),

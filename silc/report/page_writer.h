@@ -30,6 +30,9 @@ class PageWriter {
   std::vector<RowKey> RowsWith(const std::string& experiment) const;
   Verdict VerdictOn(const PaperMeasure& measure, const RowKey& row) const;
   std::string WhyMissing(const RowKey& row, const std::string& experiment) const;
+  // a note under which channels the stiffness of these metrics holds; "" where none is about it
+  std::string Channels(const std::vector<RowKey>& rows,
+                       const std::vector<MetricHandle>& metrics) const;
 
   // ---- parts ----
 
