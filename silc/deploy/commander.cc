@@ -137,7 +137,8 @@ void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
   }
   corrupt_in_row_ = 0;
   if (!seen_) {
-    machine_mode_ = frame.mode_machine;
+    const bool known = config_.machine_mode >= 0;
+    machine_mode_ = known ? static_cast<std::uint8_t>(config_.machine_mode) : frame.mode_machine;
   } else if (config_.check_tick) {
     const auto step = static_cast<std::int32_t>(frame.tick - robot_.tick);
     frozen_in_row_ = step == 0 ? frozen_in_row_ + 1 : 0;
@@ -173,6 +174,7 @@ void Commander::MeasureLink(const TickInput& input) {
   values_[DriveFault::kRobotLost] = input.link.robot_present ? 0 : 1;
   values_[DriveFault::kForeignWriter] = input.link.foreign_writers;
   values_[DriveFault::kSendFailed] = input.link.failed_sends;
+  values_[DriveFault::kSendBlocked] = input.link.sending_s;
   values_[DriveFault::kCommandGap] = gap_;
   values_[DriveFault::kCommandOverruns] = late_count_;
   values_[DriveFault::kLogDropped] = input.log_dropped;
@@ -360,11 +362,12 @@ void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
 void Commander::Enter(DriveState state, std::int64_t now_ns) {
   state_ = state;
   entered_ns_ = now_ns;
-  torque_limited_.fill(0);
   switch (state) {
     case DriveState::kStandUp:
       // the first target is where each joint is, so that nothing jumps
       for (int j = 0; j < kJoints; ++j) entry_q_[At(j)] = target_[At(j)] = robot_.motor[j].q;
+      torque_limited_.fill(0);
+      gain_scale_ = 1;
       break;
     case DriveState::kPolicy:
       ++session_;
@@ -373,7 +376,6 @@ void Commander::Enter(DriveState state, std::int64_t now_ns) {
       overruns_in_row_ = 0;
       stiffness_ = StiffnessNote{};
       stiffness_ns_ = now_ns;
-      gain_scale_ = 1;
       break;
     default:
       break;

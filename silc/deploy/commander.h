@@ -43,6 +43,8 @@ struct CommanderConfig {
   bool check_crc = true;                                  // false for peers whose states carry none
   bool check_tick = true;                                 // false for peers that do not count
   bool observed = true;  // false: no observer runs, and none is waited for
+  int machine_mode =
+      -1;  // the robot's, as it was when it was looked at; −1: what its first state says
 };
 
 /// Asks the policy thread.
@@ -79,6 +81,7 @@ struct LinkHealth {
   bool robot_present = true;  ///< the robot's endpoints are matched
   int foreign_writers = 0;    ///< of commands
   int failed_sends = 0;       ///< in a row
+  double sending_s = 0;       ///< [s] that the transport has had a command and not taken it
 };
 
 /// What one tick has to go by. Pointers may be null: nothing new.

@@ -75,6 +75,28 @@ TEST(Commander, EchoesTheMachineModeAndEnablesTheRobotsMotorsAlone) {
   for (int j = 0; j < kFrameMotors; ++j) EXPECT_EQ(rig.last.command.motor[j].mode, j < 29 ? 1 : 0);
 }
 
+// Pre-flight looked at a robot of one variant. Another one that speaks in its place is not driven.
+TEST(Commander, DrivesTheVariantThatWasLookedAt) {
+  CommanderConfig config = PlainConfig();
+  config.machine_mode = 5;
+  Rig rig(config);
+  rig.spoil_state = [](LowState* s) { s->mode_machine = 6; };
+  rig.Run(0.01);
+  rig.keys.damp = true;
+  rig.Run(0.01);
+  ASSERT_TRUE(rig.last.latched);
+  EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kMachineMode);
+  EXPECT_EQ(rig.last.command.mode_machine, 5);
+}
+
+// The robot's counter has 32 bits. One that runs over has not gone back.
+TEST(Commander, ACounterThatRunsOverGoesOn) {
+  Rig rig;
+  rig.robot.tick = 0xffff'ffffU - 1500;  // 1.5 s before, in steps of 2 ms
+  rig.DriveTo(DriveState::kPolicy);
+  EXPECT_LT(rig.shown.tick, 10'000U);
+}
+
 // Only these ways lead from state to state, whatever is pressed.
 TEST(Commander, GoesNoOtherWaysThanStated) {
   std::mt19937 rng(5);

@@ -25,6 +25,7 @@ enum class DriveFault : std::uint8_t {
   kRobotLost,
   kForeignWriter,
   kSendFailed,
+  kSendBlocked,
   // the robot
   kStateNotFinite,
   kImuQuaternion,

@@ -6,21 +6,53 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 #include "silc/deploy/test_fault_rows.h"
 
 namespace silc::test {
 namespace {
 
+const FaultRule& RuleOf(DriveFault fault, const CommanderConfig& config) {
+  return config.rules[static_cast<std::size_t>(fault)];
+}
+
 std::vector<FaultRow> StoppingRows() {
   std::vector<FaultRow> rows = FaultRows();
   const CommanderConfig config = PlainConfig();
   std::erase_if(rows, [&](const FaultRow& row) {
-    return config.rules[static_cast<std::size_t>(row.fault)].reaction != Reaction::kStop;
+    return RuleOf(row.fault, config).reaction != Reaction::kStop;
   });
   return rows;
+}
+
+std::string TestName(const ::testing::TestParamInfo<FaultRow>& row) { return NameOf(row.param); }
+
+// Ticks within which a row stops the robot, from when it is put in or watched on.
+int AllowedTicks(const FaultRow& row, const CommanderConfig& config) {
+  return RuleOf(row.fault, config).ticks + row.extra_ticks;
+}
+
+// Steps until the robot is stopped, `most` times at most.
+int StepsUntilStopped(Rig* rig, int most) {
+  int steps = 0;
+  for (; !rig->commander.latched() && steps < most; ++steps) rig->Step();
+  return steps;
+}
+
+// Stopped by that fault, told in the last tick, and damped in it.
+void ExpectStopped(const Rig& rig, DriveFault by) {
+  ASSERT_TRUE(rig.commander.latched());
+  EXPECT_EQ(KindOf(rig.commander.latched_fault().fault).name, KindOf(by).name);
+  EXPECT_EQ(rig.commander.latched_fault().time_ns, rig.now_ns);
+  EXPECT_EQ(rig.last.state, DriveState::kDamping);
+  EXPECT_TRUE(rig.last.send);
+  EXPECT_TRUE(IsDamping(rig.last.command, rig.config));
 }
 
 // What the last tick told of a fault; null: nothing.
@@ -32,10 +64,10 @@ const FaultReport* Told(const Rig& rig, DriveFault fault) {
   return nullptr;
 }
 
-// Gains go down while the budget is exceeded, where the table has a warning.
-CommanderConfig SofteningConfig() {
+// Gains go down while a fault lasts, where the table has a warning.
+CommanderConfig SofteningConfig(DriveFault fault = DriveFault::kStiffness) {
   CommanderConfig config = PlainConfig();
-  config.rules[static_cast<std::size_t>(DriveFault::kStiffness)].reaction = Reaction::kSoften;
+  config.rules[static_cast<std::size_t>(fault)].reaction = Reaction::kSoften;
   return config;
 }
 
@@ -45,34 +77,29 @@ TEST_P(FaultTable, IsSeenAnsweredAndLatched) {
   const FaultRow& row = GetParam();
   const auto first_state = static_cast<int>(row.from);
   for (int state = first_state; state <= static_cast<int>(DriveState::kPolicy); ++state) {
-    Rig rig;
+    CommanderConfig config = PlainConfig();
+    // which lasts for as long as the slowest fault needs
+    if (state == static_cast<int>(DriveState::kStandUp)) config.stand_up_time = 3;
+    Rig rig(config);
     rig.DriveTo(static_cast<DriveState>(state));
-    const FaultRule& rule = rig.config.rules[static_cast<std::size_t>(row.fault)];
-    int ticks = 0;
-    const int allowed = rule.ticks + row.extra_ticks;
+    const FaultRule& rule = RuleOf(row.fault, config);
+    const int allowed = AllowedTicks(row, config);
     // left alone, the robot goes on: what is seen below comes from what is put in
     for (int k = 0; k < allowed; ++k) rig.Step();
     ASSERT_FALSE(rig.commander.latched()) << Name(static_cast<DriveState>(state));
+    ASSERT_EQ(rig.commander.state(), static_cast<DriveState>(state));
     row.inject(&rig);
-    while (!rig.commander.latched() && ticks < allowed) {
-      rig.Step();
-      ++ticks;
-    }
+    const int ticks = StepsUntilStopped(&rig, allowed);
     ASSERT_TRUE(rig.commander.latched()) << Name(static_cast<DriveState>(state)) << ", " << ticks;
     // and not sooner; the policy is asked in every tenth tick, sooner or later after the fault
     const int phase = KindOf(row.fault).watch == FaultWatch::kPolicy ? 10 : 0;
     EXPECT_GE(ticks, allowed - phase) << Name(static_cast<DriveState>(state));
+    // answered in the same tick, and told with time, value and limit
+    ExpectStopped(rig, row.fault);
     const FaultReport fault = rig.commander.latched_fault();
-    EXPECT_EQ(KindOf(fault.fault).name, KindOf(row.fault).name);
-    // told with time, value and limit
-    EXPECT_EQ(fault.time_ns, rig.now_ns);
     EXPECT_FALSE(fault.value <= fault.limit);
     EXPECT_EQ(fault.limit, rule.limit);
     EXPECT_GE(rig.last.num_reports, 1);
-    // answered in the same tick
-    EXPECT_EQ(rig.last.state, DriveState::kDamping);
-    EXPECT_TRUE(rig.last.send);
-    EXPECT_TRUE(IsDamping(rig.last.command, rig.config));
 
     // latched: nothing but the operator's word opens the way, and that only when the cause is over
     Mend(&rig);
@@ -95,9 +122,95 @@ TEST_P(FaultTable, IsSeenAnsweredAndLatched) {
   }
 }
 
+// While gains and targets are blended into the policy's, faults stop the robot as they do later.
+TEST_P(FaultTable, IsSeenWhileThePolicyTakesOver) {
+  const FaultRow& row = GetParam();
+  CommanderConfig config = PlainConfig();
+  config.blend_time = 3;
+  Rig rig(config);
+  rig.DriveTo(DriveState::kStanding);
+  rig.keys.run = true;
+  rig.Run(0.05);
+  ASSERT_EQ(rig.last.state, DriveState::kPolicy);
+  ASSERT_GT(rig.last.command.motor[4].kp, 1.01 * config.kp[4]) << "still between the two";
+  row.inject(&rig);
+  StepsUntilStopped(&rig, AllowedTicks(row, config));
+  ExpectStopped(rig, row.fault);
+}
+
+// Trouble that is there before anybody watches for it stops the robot within the same ticks, from
+// the operator's request on; or the request is refused.
+TEST_P(FaultTable, IsSeenWhereItWasThereBefore) {
+  const FaultRow& row = GetParam();
+  if (row.once) return;  // nobody has seen it, and it is over
+  const CommanderConfig config = PlainConfig();
+  const int allowed = AllowedTicks(row, config);
+  Rig rig(config);
+  const bool when_off = row.from <= DriveState::kDamping,
+             by_policy = row.from == DriveState::kPolicy;
+  rig.DriveTo(when_off    ? DriveState::kOff
+              : by_policy ? DriveState::kStanding
+                          : DriveState::kDamping);
+  row.inject(&rig);
+  if (row.from == DriveState::kOff) {
+    rig.Step();
+    return ExpectStopped(rig, row.fault);
+  }
+  for (int k = 0; k < allowed; ++k) rig.Step();
+  ASSERT_FALSE(rig.last.latched) << "nobody watches for it";
+  if (when_off) {
+    ASSERT_FALSE(rig.last.send);
+    rig.keys.damp = true;
+  } else if (by_policy) {
+    rig.keys.run = true;
+  } else {
+    rig.keys.stand = true;
+  }
+  rig.Step();
+  if (rig.last.refused != DriveFault::kNone) {
+    EXPECT_EQ(KindOf(rig.last.refused).name, KindOf(row.fault).name);
+    EXPECT_EQ(rig.last.state, DriveState::kDamping);
+    EXPECT_TRUE(IsDamping(rig.last.command, config));
+    EXPECT_FALSE(when_off || by_policy);
+    return;
+  }
+  // standing up itself may be what brings it about
+  const int more = when_off || by_policy ? 0 : 1000;
+  StepsUntilStopped(&rig, allowed + more);
+  ExpectStopped(rig, row.fault);
+}
+
+// The operator's word does not open the way while the cause is there, as far as a damped robot can
+// tell; what came of the policy or the servo is over with it.
+TEST_P(FaultTable, HoldsItsLatchForAsLongAsItLasts) {
+  const FaultRow& row = GetParam();
+  const CommanderConfig config = PlainConfig();
+  Rig rig(config);
+  rig.DriveTo(DriveState::kPolicy);
+  row.inject(&rig);
+  StepsUntilStopped(&rig, AllowedTicks(row, config));
+  ASSERT_TRUE(rig.last.latched);
+  const bool ends_in_damping = row.once || KindOf(row.fault).watch == FaultWatch::kPolicy ||
+                               row.fault == DriveFault::kTracking ||
+                               row.fault == DriveFault::kTorqueLimited;
+  for (int k = 0; k < 20; ++k) {
+    rig.keys.acknowledge = true;
+    rig.Step();
+    ASSERT_TRUE(IsDamping(rig.last.command, config));
+    ASSERT_EQ(rig.last.latched, !ends_in_damping);
+    if (ends_in_damping) return;
+    ASSERT_EQ(KindOf(rig.last.refused).name, KindOf(row.fault).name);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, FaultTable, ::testing::ValuesIn(StoppingRows()), TestName);
+INSTANTIATE_TEST_SUITE_P(OtherWays, FaultTable, ::testing::ValuesIn(OtherWaysIn()), TestName);
+
+class FaultLimits : public ::testing::TestWithParam<FaultRow> {};
+
 // Values that a limit allows, held for as long as the fault would need, are no fault: this or
 // another.
-TEST_P(FaultTable, IsNotSeenWhereItsLimitAllowsIt) {
+TEST_P(FaultLimits, IsNotSeenWhereItsLimitAllowsIt) {
   const FaultRow& row = GetParam();
   const CommanderConfig config = PlainConfig();
   const FaultRule& rule = config.rules[static_cast<std::size_t>(row.fault)];
@@ -114,7 +227,7 @@ TEST_P(FaultTable, IsNotSeenWhereItsLimitAllowsIt) {
   }
 }
 
-TEST_P(FaultTable, IsNotSeenBeforeItsTicks) {
+TEST_P(FaultLimits, IsNotSeenBeforeItsTicks) {
   const FaultRow& row = GetParam();
   CommanderConfig config = PlainConfig();
   FaultRule& rule = config.rules[static_cast<std::size_t>(row.fault)];
@@ -129,10 +242,7 @@ TEST_P(FaultTable, IsNotSeenBeforeItsTicks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows,
-                         FaultTable,
-                         ::testing::ValuesIn(StoppingRows()),
-                         [](const auto& row) { return std::string(KindOf(row.param.fault).name); });
+INSTANTIATE_TEST_SUITE_P(Rows, FaultLimits, ::testing::ValuesIn(StoppingRows()), TestName);
 
 // Those that warn: told, counted, and the robot goes on.
 TEST(FaultTableWarnings, AreToldAndTheRobotGoesOn) {
@@ -198,6 +308,7 @@ TEST(FaultTableWarnings, EveryFaultOfATickIsTold) {
   for (const FaultRow& row : FaultRows()) {
     if (std::count(std::begin(together), std::end(together), row.fault) > 0) row.inject(&rig);
   }
+  rig.link.failed_sends = 6;  // the row refuses one after the other
   rig.Step();
   EXPECT_GE(rig.last.num_reports, static_cast<int>(std::size(together)));
   for (const DriveFault fault : together) {
@@ -207,21 +318,64 @@ TEST(FaultTableWarnings, EveryFaultOfATickIsTold) {
   EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kEmergencyStop) << "the first";
 }
 
-// Softening lowers kp while the budget is exceeded, no further than stated, and gives it back.
+// Softening lowers kp while the fault lasts, no further than stated, and gives it back.
 TEST(FaultTableWarnings, SofteningLowersGainsAndGivesThemBack) {
-  const CommanderConfig config = SofteningConfig();
-  Rig rig(config);
+  const std::pair<DriveFault, void (*)(StiffnessNote*)> softening[] = {
+      {DriveFault::kStiffness, [](StiffnessNote* n) { n->sigma = 1.5; }},
+      {DriveFault::kActionLoop, [](StiffnessNote* n) { n->rho = 1.1; }},
+  };
+  for (const auto& [fault, spoil] : softening) {
+    SCOPED_TRACE(KindOf(fault).name);
+    const CommanderConfig config = SofteningConfig(fault);
+    Rig rig(config);
+    rig.DriveTo(DriveState::kPolicy);
+    const float before = rig.last.command.motor[4].kp;
+    rig.spoil_note = spoil;
+    rig.Run(0.5 + 0.5);
+    EXPECT_NEAR(rig.last.command.motor[4].kp / before, 0.75, 0.01);
+    rig.Run(3);
+    EXPECT_NEAR(rig.last.command.motor[4].kp / before, config.softest, 1e-6);
+    EXPECT_FALSE(rig.last.latched);
+    rig.spoil_note = {};
+    rig.Run(2);
+    EXPECT_FLOAT_EQ(rig.last.command.motor[4].kp, before);
+  }
+}
+
+// A policy that was softened is no reason to stand up with half the gains.
+TEST(FaultTableWarnings, SoftenedGainsAreThePolicysAlone) {
+  Rig rig(SofteningConfig());
   rig.DriveTo(DriveState::kPolicy);
-  const float before = rig.last.command.motor[4].kp;
   rig.spoil_note = [](StiffnessNote* n) { n->sigma = 1.5; };
-  rig.Run(0.5 + 0.5);
-  EXPECT_NEAR(rig.last.command.motor[4].kp / before, 0.75, 0.01);
   rig.Run(3);
-  EXPECT_NEAR(rig.last.command.motor[4].kp / before, config.softest, 1e-6);
-  EXPECT_FALSE(rig.last.latched);
-  rig.spoil_note = {};
-  rig.Run(2);
-  EXPECT_FLOAT_EQ(rig.last.command.motor[4].kp, before);
+  rig.keys.damp = true;
+  rig.Run(1);
+  ASSERT_EQ(rig.last.state, DriveState::kDamping);
+  rig.keys.stand = true;
+  rig.Step();
+  ASSERT_EQ(rig.last.state, DriveState::kStandUp);
+  EXPECT_FLOAT_EQ(rig.last.command.motor[4].kp, static_cast<float>(rig.config.stand_kp[4]));
+}
+
+// "Without a pause" means through states, too: a joint that leans on something while the robot
+// stands up does not begin anew when it stands, or when the policy takes over.
+TEST(TorqueLimited, CountsThroughStates) {
+  Rig rig;
+  rig.DriveTo(DriveState::kStandUp);
+  rig.Run(1.9 - 0.4);  // of 2 s
+  rig.spoil_state = [](LowState* s) { s->motor[0].q = 1.2F, s->motor[0].dq = 0; };
+  int ticks = 0, standing = 0, policy = 0;
+  while (!rig.commander.latched() && ticks < 600) {
+    if (rig.last.state == DriveState::kStanding) rig.keys.run = ++standing == 50;
+    rig.Step();
+    ++ticks;
+    policy += rig.last.state == DriveState::kPolicy ? 1 : 0;
+  }
+  EXPECT_GT(standing, 40);
+  EXPECT_GT(policy, 40);
+  EXPECT_EQ(ticks, 502) << "a second";
+  ASSERT_TRUE(rig.commander.latched());
+  EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kTorqueLimited);
 }
 
 // A moment without a static stiffness is neither good nor bad. It does not erase what was counted:
@@ -300,6 +454,26 @@ TEST(FaultTableWarnings, EveryFaultHasARow) {
   ASSERT_EQ(rows.size(), static_cast<std::size_t>(kNumFaults - 1));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(KindOf(rows[i].fault).name, FaultKinds()[i + 1].name);
+  }
+}
+
+// docs/deploy.md says how long a value needs to pass its limit, and when it is watched: as the rows
+// above measure it. Limits and ticks are held to robots/g1/robot.yaml in safety_config_test.cc.
+TEST(FaultTableDocs, SaysWhatTheRowsMeasure) {
+  const std::string page = ReadFile(SourcePath("docs/deploy.md"));
+  for (const FaultRow& row : FaultRows()) {
+    const std::string begin = "\n| `" + std::string(KindOf(row.fault).name) + "` | ";
+    const std::size_t at = page.find(begin);
+    ASSERT_NE(at, std::string::npos) << begin;
+    std::istringstream line(page.substr(at + begin.size(), page.find('\n', at + 1)));
+    std::string limit, ticks, until, watched;
+    for (std::string* cell : {&limit, &ticks, &until, &watched}) std::getline(line, *cell, '|');
+    EXPECT_EQ(std::stoi(until), row.extra_ticks) << begin;
+    const FaultWatch watch = KindOf(row.fault).watch;
+    const char* word = watch == FaultWatch::kAlways   ? "always"
+                       : watch == FaultWatch::kMoving ? "moving"
+                                                      : "policy";
+    EXPECT_EQ(watched.find(word), 1U) << begin << watched;
   }
 }
 

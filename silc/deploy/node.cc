@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -135,9 +137,14 @@ struct Node::Shared {
   Ring<Answer, 16> to_operator;
   std::atomic<bool> robot_present{false};
   std::atomic<int> foreign_writers{0}, failed_sends{0};
+  std::atomic<std::int64_t> sending_since_ns{0};  // 0: no command is being handed over
   std::atomic<DriveState> state{DriveState::kOff};
   std::atomic<bool> over{false};          // for the threads around the command thread
   std::atomic<bool> not_realtime{false};  // to be told, once
+  // what was thrown, among the threads around the command thread
+  std::atomic<bool> failed{false};
+  std::mutex failure_mutex;
+  std::string failure;
   Bell send, ask, watch, log;
 };
 
@@ -178,11 +185,10 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       s.send.Wait(kSecond / 100);
       const LowCommand* command = s.commands.Take();
       if (command == nullptr) continue;
-      if (link_->SendCommand(*command)) {
-        s.failed_sends = 0;
-      } else {
-        ++s.failed_sends;
-      }
+      s.sending_since_ns = Now();
+      const bool sent = link_->SendCommand(*command);
+      s.sending_since_ns = 0;
+      s.failed_sends = sent ? 0 : s.failed_sends + 1;
     }
   });
   threads.emplace_back([&] {
@@ -192,10 +198,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       const PolicyRequest* request = s.requests.Take();
       if (request == nullptr) continue;
       PolicyAnswer& answer = s.answers.draft();
-      work_.policy(*request, &answer);
-      answer.sequence = request->sequence;
-      answer.session = request->session;
-      answer.asked_ns = request->time_ns;
+      Answer(*request, &answer);
       answer.answered_ns = Now();
       s.answers.Publish();
       if (!work_.observe) continue;
@@ -216,7 +219,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
         s.watch.Wait(kSecond / 100);
         while (const ObserverTask* task = s.watched.Front()) {
           const auto waiting = static_cast<int>(s.watched.size()) - 1;
-          if (work_.observe(*task, waiting, &s.notes.draft())) s.notes.Publish();
+          if (Observe(*task, waiting, &s.notes.draft())) s.notes.Publish();
           s.watched.Pop();
         }
       }
@@ -227,21 +230,28 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       const bool last = s.over;
       s.log.Wait(kSecond / 50);
       while (const TickRecord* record = s.records.Front()) {
-        if (work_.log) work_.log(*record);
+        Survives([&] {
+          if (work_.log) work_.log(*record);
+        });
         s.records.Pop();
       }
       while (const FaultReport* report = s.reports.Front()) {
-        if (work_.tell) work_.tell(*report);
+        Survives([&] {
+          if (work_.tell) work_.tell(*report);
+        });
         s.reports.Pop();
       }
       while (const Shared::Answer* answer = s.to_operator.Front()) {
-        TellAnswer(answer->refused, answer->acknowledged);
+        Survives([&] { TellAnswer(answer->refused, answer->acknowledged); });
         s.to_operator.Pop();
       }
-      if (work_.tell_state && s.state != told_state_) work_.tell_state(told_state_ = s.state);
-      if (s.not_realtime.exchange(false) && work_.tell_not_realtime) {
-        work_.tell_not_realtime(priority_);
-      }
+      Survives([&] {
+        if (work_.tell_state && s.state != told_state_) work_.tell_state(told_state_ = s.state);
+        if (s.not_realtime.exchange(false) && work_.tell_not_realtime) {
+          work_.tell_not_realtime(priority_);
+        }
+      });
+      TellFailure();
       if (last) return;
     }
   });
@@ -261,6 +271,54 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
   command.join();
   s.over = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// Runs work that may throw. False: it threw, and the operator is to be told.
+template <typename Action>
+bool Node::Survives(const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const std::exception& error) {
+    KeepFailure(error.what());
+  } catch (...) {
+    KeepFailure("an error without a name");
+  }
+  return false;
+}
+
+// A policy that is asked again fails in the same way again: that is told once.
+void Node::KeepFailure(const char* what) {
+  const std::lock_guard<std::mutex> lock(shared_->failure_mutex);
+  if (shared_->failure == what) return;
+  shared_->failure = what;
+  shared_->failed = true;
+}
+
+void Node::TellFailure() {
+  if (!shared_->failed.exchange(false) || !work_.tell_failed) return;
+  std::string what;
+  {
+    const std::lock_guard<std::mutex> lock(shared_->failure_mutex);
+    what = shared_->failure;
+  }
+  Survives([&] { work_.tell_failed(what); });
+}
+
+// What the policy answers, and to which request; a policy that threw has no number to give.
+void Node::Answer(const PolicyRequest& request, PolicyAnswer* answer) {
+  *answer = PolicyAnswer{};
+  if (!Survives([&] { work_.policy(request, answer); })) {
+    *answer = PolicyAnswer{.width = kRobotMotors, .finite = false};
+  }
+  answer->sequence = request.sequence;
+  answer->session = request.session;
+  answer->asked_ns = request.time_ns;
+}
+
+bool Node::Observe(const ObserverTask& task, int waiting, StiffnessNote* note) {
+  bool observed = false;
+  return Survives([&] { observed = work_.observe(task, waiting, note); }) && observed;
 }
 
 // What the work could not log since the tick before.
@@ -290,7 +348,10 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
     input.frame = s.states.Take();
     input.answer = s.answers.Take();
     input.stiffness = s.notes.Take();
-    input.link = {s.robot_present, s.foreign_writers, s.failed_sends};
+    const std::int64_t sending_since_ns = s.sending_since_ns;
+    const std::int64_t sending_ns = sending_since_ns == 0 ? 0 : input.now_ns - sending_since_ns;
+    input.link = {
+        s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(sending_ns)};
     input.keys = panel_.Take();
     input.log_dropped = dropped_now + NewlyLost();
     // at the end: damping, for a while
@@ -364,8 +425,9 @@ void Node::Tell(const TickResult& result) {
     work_.tell(result.reports[static_cast<std::size_t>(i)]);
   }
   TellAnswer(result.refused, result.acknowledged);
-  if (result.state != told_state_ && work_.tell_state) work_.tell_state(result.state);
+  const bool changed = result.state != told_state_;
   told_state_ = result.state;
+  if (changed && work_.tell_state) work_.tell_state(result.state);
 }
 
 void Node::RunLockstep(const std::atomic<bool>& stop) {
@@ -406,16 +468,13 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
     if (!result.follows_keys) panel_.DropVelocity();
     noted = false;
     if (result.ask_policy && !answering) {
-      answer.answered_ns = 0;
-      work_.policy(result.request, &answer);
-      answer.sequence = result.request.sequence;
-      answer.session = result.request.session;
-      answer.asked_ns = result.request.time_ns;
+      Answer(result.request, &answer);
       if (answer.answered_ns == 0) answer.answered_ns = answer.asked_ns;
       answering = true;
-      noted = work_.observe && work_.observe({result.request, false}, 0, &note);
+      noted = work_.observe && Observe({result.request, false}, 0, &note);
     }
-    Tell(result);
+    Survives([&] { Tell(result); });
+    TellFailure();
     deadlines_.Add(before == 0 ? options_.commander.tick_period : 1e-9 * double(now_ns - before),
                    options_.commander.tick_period,
                    0);
@@ -429,7 +488,9 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
                         state,
                         result.command};
     before = now_ns;
-    if (work_.log) work_.log(record);
+    Survives([&] {
+      if (work_.log) work_.log(record);
+    });
     // what is sent while off lets the robot go on and moves nothing: its motors are disabled
     LowCommand command = result.command;
     if (!result.send) {

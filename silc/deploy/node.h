@@ -90,6 +90,10 @@ struct NodeWork {
   std::function<void(DriveFault)> tell_refused;
   std::function<void(DriveFault)> tell_acknowledged;
   std::function<void(DriveState)> tell_state;
+  /// What the work above threw, once until it throws something else; may be empty. Work that throws
+  /// does not end the program, which would leave the robot with its last command: the policy's
+  /// answer is then no number, and the observer has seen nothing.
+  std::function<void(const std::string& what)> tell_failed;
   /// At the start, where real-time priority or locked memory was asked for and refused; may be
   /// empty.
   std::function<void(const std::string& priority)> tell_not_realtime;
@@ -138,6 +142,12 @@ class Node {
   void RunLockstep(const std::atomic<bool>& stop);
   void CommandLoop(const std::atomic<bool>& stop);
   int NewlyLost();
+  template <typename Action>
+  bool Survives(const Action& action);
+  void KeepFailure(const char* what);
+  void Answer(const PolicyRequest& request, PolicyAnswer* answer);
+  bool Observe(const ObserverTask& task, int waiting, StiffnessNote* note);
+  void TellFailure();
   void TellAnswer(DriveFault refused, DriveFault acknowledged) const;
   void Tell(const TickResult& result);
 

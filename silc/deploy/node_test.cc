@@ -17,6 +17,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,7 @@ using namespace std::chrono_literals;
 CommanderConfig PatientConfig() {
   CommanderConfig config = PlainConfig();
   for (const DriveFault fault : {DriveFault::kStateAge,
+                                 DriveFault::kSendBlocked,
                                  DriveFault::kPolicyAge,
                                  DriveFault::kCommandGap,
                                  DriveFault::kObserverAge}) {
@@ -373,6 +375,144 @@ TEST(Node, WarnsOfRecordsThatItsWorkLost) {
     EXPECT_EQ(others, 0) << lockstep;
     EXPECT_EQ(node->dropped_records(), 0U) << lockstep;
   }
+}
+
+// An operator who always asks for the next state, until the policy state was left again.
+void DriveOn(DriveState state, bool* had_policy, OperatorPanel* panel) {
+  *had_policy = *had_policy || state == DriveState::kPolicy;
+  if (*had_policy) return;
+  if (state == DriveState::kOff) panel->Damp();
+  if (state == DriveState::kDamping) panel->Stand();
+  if (state == DriveState::kStanding) panel->Run();
+}
+
+// A policy that throws is a fault like one whose answer is no number. The program goes on: without
+// it the robot would be left with its last command.
+TEST(Node, APolicyThatThrowsEndsInDamping) {
+  for (const bool lockstep : {false, true}) {
+    SCOPED_TRACE(lockstep);
+    const CommanderConfig config = PatientConfig();
+    RobotBeside robot(config);
+    const std::unique_ptr<RobotLink> link = robot.MakeLink();
+    std::atomic<bool> stop{false};
+    NodeOptions options = OptionsOf(config);
+    options.lockstep = lockstep;
+    std::vector<DriveFault> stops;
+    std::vector<std::string> failures;
+    std::atomic<int> answers{0};
+    bool had_policy = false, damped_after = false;
+    NodeWork work;
+    work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+      if (++answers > 20) throw std::runtime_error("the network is gone");
+      AnswerStanding(config, answer);
+    };
+    work.tell = [&](const FaultReport& report) {
+      if (report.reaction == Reaction::kStop) stops.push_back(report.fault);
+    };
+    work.tell_failed = [&](const std::string& what) { failures.push_back(what); };
+    std::unique_ptr<Node> node;
+    work.log = [&](const TickRecord& record) {
+      DriveOn(record.state, &had_policy, &node->panel());
+      const bool stopped = had_policy && record.state == DriveState::kDamping;
+      damped_after = damped_after || (stopped && IsDamping(record.command, config));
+      stop = stop || stopped;
+    };
+    node = std::make_unique<Node>(link.get(), options, std::move(work));
+    node->Run(stop);
+    ASSERT_FALSE(stops.empty());
+    EXPECT_EQ(KindOf(stops[0]).name, KindOf(DriveFault::kPolicyNotFinite).name);
+    EXPECT_TRUE(damped_after);
+    EXPECT_EQ(failures, std::vector<std::string>{"the network is gone"});
+    EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+  }
+}
+
+// Observing, logging and telling may throw, too: the robot is driven on, and that is told.
+TEST(Node, DrivesOnWhenObserverLogAndWordsThrow) {
+  for (const bool lockstep : {false, true}) {
+    SCOPED_TRACE(lockstep);
+    const CommanderConfig config = PatientConfig();
+    RobotBeside robot(config);
+    const std::unique_ptr<RobotLink> link = robot.MakeLink();
+    std::atomic<bool> stop{false};
+    NodeOptions options = OptionsOf(config);
+    options.lockstep = lockstep;
+    std::vector<std::string> failures;
+    std::atomic<int> answers{0};
+    bool had_policy = false;
+    NodeWork work;
+    work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+      AnswerStanding(config, answer);
+      stop = ++answers >= 30;
+    };
+    work.observe = [](const ObserverTask&, int, StiffnessNote*) -> bool {
+      throw std::runtime_error("no stiffness");
+    };
+    work.tell_state = [](DriveState) { throw std::runtime_error("no words"); };
+    work.tell_failed = [&](const std::string& what) { failures.push_back(what); };
+    std::unique_ptr<Node> node;
+    work.log = [&](const TickRecord& record) {
+      DriveOn(record.state, &had_policy, &node->panel());
+      throw std::runtime_error("no log");
+    };
+    node = std::make_unique<Node>(link.get(), options, std::move(work));
+    node->Run(stop);
+    EXPECT_GE(answers, 30);
+    EXPECT_FALSE(node->commander().latched());
+    EXPECT_NE(std::find(failures.begin(), failures.end(), "no log"), failures.end());
+    EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+  }
+}
+
+// A transport that takes a command and does not come back, until it is let go.
+class BlockingLink : public RobotLink {
+ public:
+  explicit BlockingLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return link_->ReceiveState(state, wait);
+  }
+  bool SendCommand(const LowCommand& command) override {
+    while (blocked) std::this_thread::sleep_for(1ms);
+    return link_->SendCommand(command);
+  }
+  LinkHealth Health() override { return link_->Health(); }
+  std::atomic<bool> blocked{false};
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+// It refuses nothing, and so `send_failed` sees nothing: the robot keeps its last command.
+TEST(Node, StopsWhenTheTransportDoesNotComeBack) {
+  CommanderConfig config = PatientConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kSendBlocked)].limit = 0.5;
+  RobotBeside robot(config);
+  BlockingLink link(robot.MakeLink());
+  std::atomic<bool> stop{false};
+  NodeOptions options = OptionsOf(config);
+  FaultReport told;
+  std::atomic<bool> stopped{false};
+  NodeWork work;
+  work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) { AnswerStanding(config, answer); };
+  work.tell = [&](const FaultReport& report) {
+    if (!stopped) told = report;
+    stopped = true;
+  };
+  std::unique_ptr<Node> node;
+  int ticks = 0;
+  work.log = [&](const TickRecord& record) {
+    if (record.state == DriveState::kOff) node->panel().Damp();
+    if (++ticks == 100) link.blocked = true;
+    if (!stopped && ticks < 5000) return;
+    link.blocked = false;
+    stop = true;
+  };
+  node = std::make_unique<Node>(&link, options, std::move(work));
+  node->Run(stop);
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
+  EXPECT_GT(told.value, 0.5);
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
 }
 
 // Real-time threads of this process, as the kernel has them: how many at each priority.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <string>
 #include <vector>
 
 #include "silc/deploy/test_robot_frames.h"
@@ -20,12 +21,19 @@ struct FaultRow {
   /// The same with a value that its limit still allows, or is less than a hundredth below. Empty
   /// where the limit is zero, or the value grows from tick to tick and passes it by itself.
   std::function<void(Rig*)> inject_allowed = {};
+  const char* way = "";  // of OtherWaysIn()
 };
+
+/// "tilt", "tilt_upside_down".
+std::string NameOf(const FaultRow& row);
 
 void PrintTo(const FaultRow& row, std::ostream* out);
 
 /// Every fault, once, in the order of DriveFault.
 std::vector<FaultRow> FaultRows();
+
+/// Rows that lead to the same faults by other ways: another sensor, sign, joint or state.
+std::vector<FaultRow> OtherWaysIn();
 
 /// Ends whatever was put in.
 void Mend(Rig* rig);

@@ -191,6 +191,7 @@ CommanderConfig PlainConfig() {
   rule(DriveFault::kRobotLost, 0, 5);
   rule(DriveFault::kForeignWriter, 0, 1);
   rule(DriveFault::kSendFailed, 5, 1);
+  rule(DriveFault::kSendBlocked, 0.05, 1);
   rule(DriveFault::kStateNotFinite, 0, 1);
   rule(DriveFault::kImuQuaternion, 0.05, 1);
   rule(DriveFault::kTilt, 1.0, 2);
@@ -357,6 +358,7 @@ const TickResult& Rig::Step() {
   input.frame = drop_states ? nullptr : &frame;
   input.answer = answers ? &answer : nullptr;
   input.stiffness = drop_notes ? nullptr : &note;
+  if (blocked_since_ns != 0) link.sending_s = 1e-9 * double(now_ns - blocked_since_ns);
   input.link = link;
   input.keys = keys;
   input.log_dropped = log_dropped;
@@ -365,6 +367,7 @@ const TickResult& Rig::Step() {
     shown = frame;
     ++heard;
   }
+  if (refuse_sends && last.send) ++link.failed_sends;
   const bool console = keys.console_lost;
   keys = OperatorRequest{.vx = keys.vx, .vy = keys.vy, .yaw_rate = keys.yaw_rate};
   keys.console_lost = console;

@@ -92,7 +92,9 @@ struct Rig {
   std::function<void(StiffnessNote*)> spoil_note;
   bool drop_states = false, drop_answers = false, drop_notes = false;
   bool freeze_tick = false;
-  std::int64_t extra_ns = 0;  ///< the next ticks come later by this
+  bool refuse_sends = false;          ///< the transport takes no command
+  std::int64_t blocked_since_ns = 0;  ///< it has had one since then, and not taken it; 0: none
+  std::int64_t extra_ns = 0;          ///< the next ticks come later by this
   LinkHealth link;
   OperatorRequest keys;  ///< requests are taken back after a tick
   RemoteReading remote;  ///< as it is held; not valid: none speaks

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -333,6 +334,55 @@ TEST(DeployRun, EndsInDampingWhateverTheRobotSuffers) {
     ASSERT_EQ(run.fastest.size(), 4U);
     EXPECT_LT(run.fastest[3], 3) << fault;
     EXPECT_LT(run.torque[3], 0.5) << fault;
+  }
+}
+
+// A robot that stands still, and of another variant from its second state on.
+class ChangingRobot : public RobotLink {
+ public:
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds) override {
+    std::memset(state, 0, sizeof *state);
+    state->mode_machine = states_ == 0 ? 5 : 4;
+    state->tick = 2 * ++states_;
+    state->imu.quat_wxyz[0] = 1;
+    state->crc = FrameCrc(*state);
+    return true;
+  }
+  bool SendCommand(const LowCommand& command) override {
+    if (command.motor[0].mode == 1) sent.push_back(command);
+    return true;
+  }
+  LinkHealth Health() override { return {}; }
+  std::vector<LowCommand> sent;  // to enabled motors
+
+ private:
+  std::uint32_t states_ = 0;
+};
+
+// Pre-flight accepts one robot; the one that is driven is the same.
+TEST(DeployRun, DoesNotDriveAnotherVariantThanPreflightSaw) {
+  const G1WithPolicy g1;
+  ChangingRobot link;
+  DeployOptions options;
+  options.preflight_seconds = 0;
+  options.observe = false;
+  options.lockstep = true;
+  options.seconds = 0.1;
+  options.budget = ReadBudget("compliance");
+  const DeploySummary summary = RunDeploy(
+      g1.robot,
+      g1.policy,
+      g1.servo,
+      &link,
+      options,
+      [](OperatorPanel* panel) { panel->Damp(); },
+      [](const std::string&) {},
+      std::atomic<bool>{false});
+  EXPECT_EQ(KindOf(summary.latched.fault).name, "machine_mode");
+  EXPECT_GT(link.sent.size(), 10U);
+  for (const LowCommand& command : link.sent) {
+    EXPECT_EQ(command.mode_machine, 5);
+    EXPECT_EQ(command.motor[0].kp, 0);
   }
 }
 

@@ -34,7 +34,7 @@ constexpr double kFallSpeed = 37;
 constexpr double kRestAfter = 3;     // [s] after the stop
 constexpr double kRestSpeed = 4;     // [rad/s] an arm that sinks by its weight makes 2.6
 constexpr double kRestTorque = 0.4;  // [1] of effort: 10 rad/s would be all of an arm's
-constexpr std::int64_t kRefusedFor = 40'000'000;  // [ns] by the transport, in that row
+constexpr std::int64_t kRefusedFor = 40'000'000, kBlockedFor = 60'000'000;  // [ns] by the transport
 // The arm that somebody takes, in its rows: with these gains its motor is at its limit of 25 N·m at
 // 0.3 rad. A softer arm can be held 1.2 rad away without that. The policy neither moves nor sees
 // that joint: it would fall in a way of its own.
@@ -48,6 +48,7 @@ enum class Trouble {
   kLost,        // no endpoint of the robot is matched
   kForeign,     // somebody else writes
   kRefused,     // the transport refuses commands: the robot keeps the last one
+  kBlocked,     // the transport does not come back with one: likewise
   kDeaf,        // no state reaches the controller any more
   kGap,         // the controller hears nothing of 11 states, once
   kLate,        // and of two in three, from then on
@@ -90,6 +91,7 @@ std::vector<PhysicalRow> PhysicalRows() {
       {F::kRobotLost, "", T::kLost},
       {F::kForeignWriter, "", T::kForeign},
       {F::kSendFailed, "", T::kRefused, 6},
+      {F::kSendBlocked, "", T::kBlocked, 25},
       {F::kStateNotFinite, "fault nan"},
       {F::kImuQuaternion, "fault quaternion"},
       {F::kTilt, "fault tilt"},
@@ -142,19 +144,23 @@ class TroubledLink : public RobotLink {
   bool SendCommand(const LowCommand& command) override {
     const bool refused =
         trouble_ == Trouble::kRefused && Begun() && now_ns_ < kFaultNs + kRefusedFor;
-    if (!refused) last_ = command;
+    if (!refused && !Blocked()) last_ = command;
     return link_->SendCommand(last_) && !refused;
   }
   LinkHealth Health() override {
     LinkHealth health = link_->Health();
     if (trouble_ == Trouble::kLost && Begun()) health.robot_present = false;
     if (trouble_ == Trouble::kForeign && Begun()) health.foreign_writers = 1;
+    if (Blocked()) health.sending_s = 1e-9 * static_cast<double>(now_ns_ - kFaultNs);
     return health;
   }
   void set_panel(OperatorPanel* panel) { panel_ = panel; }
 
  private:
   bool Begun() const { return now_ns_ >= kFaultNs; }
+  bool Blocked() const {
+    return trouble_ == Trouble::kBlocked && Begun() && now_ns_ < kFaultNs + kBlockedFor;
+  }
 
   std::unique_ptr<RobotLink> link_;
   Trouble trouble_;
@@ -313,7 +319,9 @@ TEST(FaultPhysics, EveryRowEndsDampedAndAtRest) {
       // a state is a tick old when it is seen
       EXPECT_LE(detected, (ticks + 1) * config.tick_period + 1e-9);
       // the robot has the command before its next state
-      const double told = row.trouble == Trouble::kRefused ? 1e-9 * kRefusedFor : detected;
+      const double told = row.trouble == Trouble::kRefused   ? 1e-9 * kRefusedFor
+                          : row.trouble == Trouble::kBlocked ? 1e-9 * kBlockedFor
+                                                             : detected;
       EXPECT_LE(run.damped_at - kFaultTime - told, 2 * config.tick_period);
     }
     ASSERT_GT(run.damped_at, 0);

@@ -42,11 +42,11 @@ void NeedNoObserver(const RobotSpec& spec, const FaultRules& rules) {
   }
 }
 
-// The first good state of the robot.
-void AwaitRobot(const RobotSpec& spec,
-                RobotLink* link,
-                const DeployOptions& options,
-                const std::atomic<bool>& stop) {
+// The robot's machine mode, as its first good state has it.
+int AwaitRobot(const RobotSpec& spec,
+               RobotLink* link,
+               const DeployOptions& options,
+               const std::atomic<bool>& stop) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.wait_s);
   LowState state;
   int corrupt = 0;
@@ -59,7 +59,7 @@ void AwaitRobot(const RobotSpec& spec,
     }
     Refuse("the robot is not driven:",
            CheckRobot(spec, state, link->Health(), options.check_machine_mode));
-    return;
+    return state.mode_machine;
   }
   throw RunError(fmt::format(
       "no robot answered within {:g} s ({} states with a wrong CRC): are network and domain right?",
@@ -185,7 +185,8 @@ DeploySummary RunDeploy(const RobotModel& robot,
         FindStandingFall(robot, policy, servo, options.height, kForeseenStanding);
     if (!fall.empty()) say("warning: standing still in simulation, " + fall);
   }
-  AwaitRobot(robot.spec(), link, options, stop);
+  // what comes after it is another variant if it differs, and not the one that was looked at
+  node_options.commander.machine_mode = AwaitRobot(robot.spec(), link, options, stop);
 
   DeploySummary summary;
   PolicyWorker worker(robot, policy, options.height);
@@ -231,6 +232,7 @@ DeploySummary RunDeploy(const RobotModel& robot,
     say(fmt::format("acknowledged: {}", KindOf(fault).name));
   };
   work.tell_state = [&](DriveState state) { say(fmt::format("now: {}", Name(state))); };
+  work.tell_failed = [&](const std::string& what) { say("a part of the program failed: " + what); };
   work.tell_not_realtime = [&](const std::string& priority) {
     say("warning: " + priority + ": commands may be late on a busy computer");
   };

@@ -45,10 +45,11 @@ FaultRules ReadRules(const RobotSpec& spec) {
       throw ConfigError(place + "." + rule.fault +
                         ".reaction: softening is an answer to stiffness and action_loop alone");
     }
-    // an answer that is no answer must not be carried out for a single tick
-    const bool at_once =
-        fault == DriveFault::kPolicyNotFinite || fault == DriveFault::kPolicyWidth ||
-        fault == DriveFault::kStateNotFinite || fault == DriveFault::kEmergencyStop;
+    // an answer that is no answer must not be carried out for a single tick; some are over after it
+    const bool at_once = fault == DriveFault::kPolicyNotFinite ||
+                         fault == DriveFault::kPolicyWidth ||
+                         fault == DriveFault::kStateNotFinite ||
+                         fault == DriveFault::kEmergencyStop || fault == DriveFault::kTickBackward;
     if (at_once && (rule.ticks != 1 || rule.limit != 0)) {
       throw ConfigError(place + "." + rule.fault + ": must have limit 0 and ticks 1");
     }

@@ -147,6 +147,10 @@ TEST(SafetyConfig, RefusesATableThatIsNotWhole) {
   EXPECT_NE(message(Without(text, "    policy_width:", "    policy_width: {limit: 0, ticks: 2}"))
                 .find("limit 0 and ticks 1"),
             std::string::npos);
+  // the counter goes back in one tick: after two there would be nothing left to see
+  EXPECT_NE(message(Without(text, "    tick_backward:", "    tick_backward: {limit: 0, ticks: 2}"))
+                .find("tick_backward: must have limit 0 and ticks 1"),
+            std::string::npos);
   EXPECT_NE(message(text.substr(0, text.find("\nsafety:") + 1)).find("has no 'safety'"),
             std::string::npos);
 }
