@@ -11,6 +11,7 @@ that ran out is a finding, too.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import struct
@@ -155,6 +156,10 @@ def cases(folder):
     yield "MJCF", "texture, six faces of 30,000²", sim("cube", cube)
     geoms = mjcf('<geom size="1"/>' * 200_000)
     yield "MJCF", "200,000 geoms", sim("geoms", geoms)
+    sites = mjcf('<replicate count="2000">' + "<site/>" * 500 + "</replicate>")
+    yield "MJCF", "1 M sites in 4 kB", sim("sites", sites)
+    attributes = " ".join(f'a{k}="1"' for k in range(300_000))
+    yield "MJCF", "300,000 attributes", sim("attributes", mjcf(f"<geom {attributes}/>"))
     yield "MJCF", "65 MB of spaces", sim("spaces", g1 + " " * (65 << 20))
     (folder / "expand.onnx").write_bytes(onnx_expand())
     yield "ONNX", "2.4 G numbers in 0.2 kB", ["observe", str(folder / "expand.onnx"), "--layout", "g1_loco"]
@@ -169,6 +174,12 @@ def cases(folder):
     (folder / "p/seeds/r.json").write_text("[" + "[]," * (100 << 20) + "[]]")
     report = ["report", "--policies", str(folder / "p"), "--out", str(folder / "o"), "--quick"]
     yield "JSON", "a recorded result of 300 MB", report + ["--no-pictures", "--experiments", "walk"]
+    seeds = sorted((ROOT / "policies/seeds").glob("*.json"))[0]
+    result = json.loads(seeds.read_text())
+    result["budget"] = "@deep"
+    deep = json.dumps(result).replace('"@deep"', "[" * 2_000_000 + "]" * 2_000_000)
+    (folder / "p/seeds/r.json").write_text(deep)
+    yield "JSON", "2 M lists inside each other", report + ["--no-pictures", "--experiments", "walk"]
     os.remove(folder / "p/seeds/r.json")
     # zeros deflate by a factor of a thousand: 4 GB of joint angles
     header = "{'descr': '<f8', 'fortran_order': False, 'shape': (17000000, 29), }"

@@ -68,6 +68,8 @@ std::vector<std::uint64_t> ToSeeds(const Json& json) {
   return seeds;
 }
 
+constexpr int kMaxResultDepth = 64;  // lists in lists; a result has five
+
 const std::vector<std::string> kStyles = {"solid", "dashed", "dotted", "points"};
 
 Json MetricJson(const Metric& metric) {
@@ -368,12 +370,19 @@ std::string ToJson(const ExperimentResult& r, int indent) {
                              {"x0", Number(span.x0)},
                              {"x1", Number(span.x1)}});
   }
-  return json.dump(indent);
+  // names of files and their notes may be any bytes
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 ExperimentResult FromJson(const std::string& text, const std::string& place) {
   try {
-    const Json json = Json::parse(text);
+    // whoever writes a value again goes down into it, a stack frame for each list in a list
+    const Json json = Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kMaxResultDepth) {
+        throw ConfigError("nested deeper than " + std::to_string(kMaxResultDepth) + " levels");
+      }
+      return true;
+    });
     ExperimentResult r;
     r.experiment = json.at("experiment").get<std::string>();
     r.policy = json.at("policy").get<std::string>();

@@ -85,6 +85,13 @@ TEST(ExperimentResult, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(ToJson(FromJson(ToJson(r, 2), "text")), text);
 }
 
+// A file may be named in any bytes; its result is kept all the same.
+TEST(ExperimentResult, ANameThatIsNoTextIsWritten) {
+  ExperimentResult r = Sample();
+  r.policy = "a\xff.onnx";
+  EXPECT_EQ(FromJson(ToJson(r), "text").policy, "a\uFFFD.onnx");
+}
+
 TEST(ExperimentResult, TextThatIsNoResultIsRefusedWithItsPlace) {
   std::string cut = ToJson(Sample());
   cut.resize(cut.size() / 2);
@@ -94,6 +101,24 @@ TEST(ExperimentResult, TextThatIsNoResultIsRefusedWithItsPlace) {
       FAIL() << text;
     } catch (const ConfigError& error) {
       EXPECT_EQ(std::string(error.what()).rfind("results/x.json: ", 0), 0u) << error.what();
+    }
+  }
+}
+
+// A megabyte of brackets took the stack of whoever wrote the value again.
+TEST(ExperimentResult, ListsInListsWithoutEndAreRefused) {
+  const std::string trials = "\"trials\":" + std::to_string(Sample().trials);
+  for (const std::string& at : {trials, std::string("\"budget\":{"), std::string("\"seeds\":[")}) {
+    std::string text = ToJson(Sample());
+    const std::size_t begin = text.find(at);
+    ASSERT_NE(begin, text.npos) << at;
+    const std::size_t value = text.find(':', begin) + 1;
+    text = text.substr(0, value) + std::string(1000000, '[') + std::string(1000000, ']') + "}";
+    try {
+      FromJson(text, "results/x.json");
+      FAIL() << at;
+    } catch (const ConfigError& error) {
+      EXPECT_STREQ(error.what(), "results/x.json: nested deeper than 64 levels");
     }
   }
 }

@@ -25,6 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What takes MuJoCo time with the square of its number, beside the limits of silc/base/limits.h.
+constexpr std::int64_t kMaxModelElements = 20'000;  // of any kind
+constexpr std::size_t kMaxElementAttributes = 1'000;
+
 // The product of all numbers in a text, each at least 1: "10 20 1" → 200.
 double ProductOf(const std::string& text) {
   double product = 1;
@@ -62,12 +66,13 @@ bool IsArchive(const std::string& name) {
 // What MuJoCo will build.
 struct Count {
   double bodies = 0, geoms = 0;
-  double points = 0;  // of height fields and textures
+  double elements = 0;  // of any kind, those two included
+  double points = 0;    // of height fields and textures
 };
 
 // What was read so far, of a model and of those it attaches.
 struct Work {
-  int files = 0;
+  int files = 0, elements = 0;
   std::size_t xml_bytes = 0, asset_bytes = 0;
   std::vector<fs::path> open;  // from the first file to the one that is read now
 };
@@ -114,6 +119,13 @@ class ModelCheck {
     work_->open.push_back(real);
     XmlTagReader reader(text);
     for (XmlTag tag; reader.Next(&tag);) {
+      // MuJoCo's parser holds each against all that are before it
+      if (tag.attributes.size() > kMaxElementAttributes) {
+        Fail(path,
+             tag.line,
+             "<" + tag.name + "> has more than " + std::to_string(kMaxElementAttributes) +
+                 " attributes");
+      }
       if (tag.name != "include") {
         visit(path, tag);
         continue;
@@ -185,10 +197,13 @@ class ModelCheck {
       const Count attached = Attached(tag);
       count_.bodies += copies * attached.bodies;
       count_.geoms += copies * attached.geoms;
+      count_.elements += copies * attached.elements;
       count_.points += copies * attached.points;
     } else if (tag.name == "hfield" || tag.name == "texture") {
       WeighGrid(path, tag);
     }
+    count_.elements += copies;
+    ++work_->elements;
     if (tag.name != "model") WeighFiles(path, tag);
 
     // a chain or a heap of them takes MuJoCo time with the square of their number
@@ -198,13 +213,18 @@ class ModelCheck {
     };
     hold(count_.bodies, kMaxModelBodies, "bodies");
     hold(count_.geoms, kMaxModelGeoms, "geoms");
+    hold(count_.elements, kMaxModelElements, "elements");
+    hold(work_->elements, kMaxModelElements, "elements in all files");
     hold(count_.points, kMaxMjcfGrids, "points of height fields and textures");
     if (holds && !tag.empty) open_.push_back({tag.name, TextOf(tag, "name"), inner, before});
   }
 
   // Since an element was opened, itself included; assets are not part of it.
   Count Inside(const Open& open) const {
-    return {count_.bodies - open.before.bodies, count_.geoms - open.before.geoms, 0};
+    return {count_.bodies - open.before.bodies,
+            count_.geoms - open.before.geoms,
+            count_.elements - open.before.elements,
+            0};
   }
 
   // Of a body or frame of this model; of all of it where there is none of that name.
@@ -213,7 +233,8 @@ class ModelCheck {
       if (open.label == label && !label.empty()) return Inside(open);
     }
     const auto found = named_.find(label);
-    return found == named_.end() ? Count{count_.bodies, count_.geoms, 0} : found->second;
+    if (found != named_.end()) return found->second;
+    return {count_.bodies, count_.geoms, count_.elements, 0};
   }
 
   // What an <attach> makes once: of another model, or of this one again.
@@ -229,6 +250,7 @@ class ModelCheck {
       if (model->name_ == name) return other;
       most = {std::max(most.bodies, other.bodies),
               std::max(most.geoms, other.geoms),
+              std::max(most.elements, other.elements),
               std::max(most.points, other.points)};
     }
     return most;

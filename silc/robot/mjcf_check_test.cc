@@ -74,6 +74,18 @@ TEST(MjcfCheck, FewWordsDoNotMakeMillions) {
   geoms.resize(8 * std::string("<geom size=\"0.1\"/>").size());
   ExpectRefused(WithWorld("<replicate count=\"1500\">" + geoms + "</replicate>"),
                 "more than 10000 geoms");
+  std::string attributes;
+  for (int k = 0; k < 20'000; ++k) attributes += " a" + std::to_string(k) + "=\"1\"";
+  ExpectRefused(WithWorld("<geom" + attributes + "/>"), "<geom> has more than 1000 attributes");
+  // a heap of anything else, and ten sites 2,000 times
+  std::string defaults, sites;
+  for (int k = 0; k < 20'001; ++k) defaults += "<default class=\"c" + std::to_string(k) + "\"/>";
+  ExpectRefused(
+      Changed(kTinyBipedMjcf, "<worldbody>", "<default>" + defaults + "</default><worldbody>"),
+      "more than 20000 elements");
+  for (int k = 0; k < 10; ++k) sites += "<site/>";
+  ExpectRefused(WithWorld("<replicate count=\"2000\">" + sites + "</replicate>"),
+                "more than 20000 elements");
   // what stands in a comment makes nothing, and neither does a modest number
   EXPECT_EQ(LoadError(WithWorld(R"(<!-- <replicate count="2000000"> -->
       <replicate count="3" offset="0 0 1"><geom size="0.1" pos="9 9 9"/></replicate>)")),
@@ -164,6 +176,9 @@ TEST(MjcfCheck, AttachedModelsAreLookedInto) {
   EXPECT_EQ(LoadErrorWith(once, {{"other.xml", model("")}}), "no error");
   ExpectIn("only XML is attached",
            LoadErrorWith(WithAsset("<model name=\"m\" file=\"other.zip\"/>"), {}));
+  std::string sites;
+  for (int k = 0; k < 600; ++k) sites += "<site/>";
+  ExpectIn("more than 20000 elements", LoadErrorWith(world(many), {{"other.xml", model(sites)}}));
   // a body of the same model again, each time twice what there was
   std::string doubled = "<body name=\"b0\"><geom size=\"0.1\" pos=\"9 9 9\"/></body>";
   for (int k = 0; k < 12; ++k) {
