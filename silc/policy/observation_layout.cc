@@ -9,6 +9,7 @@
 #include "silc/base/error.h"
 #include "silc/base/limits.h"
 #include "silc/base/nearest.h"
+#include "silc/base/utf8.h"
 #include "silc/policy/index.h"
 
 namespace silc {
@@ -34,6 +35,10 @@ void CheckRange(const std::string& place,
     text << value << " is outside [" << low << ", " << high << "]";
     Fail(place, key, text.str());
   }
+}
+
+void CheckText(const std::string& place, const std::string& key, const std::string& name) {
+  if (!IsPlainText(name)) Fail(place, key, "'" + Printable(name) + "' is no text");
 }
 
 void CheckPerJoint(const std::string& place,
@@ -184,6 +189,11 @@ void ObservationLayout::Validate(const std::string& place) const {
   if (!(control_dt > 0 && control_dt <= 1)) {
     Fail(place, "control_dt", std::to_string(control_dt) + " s must be in (0, 1]");
   }
+  CheckText(place, "name", name);
+  CheckText(place, "input", input);
+  CheckText(place, "output", output);
+  for (const std::string& joint : joints) CheckText(place, "joints", joint);
+  for (const ObservationTerm& term : terms) CheckText(place, "terms", term.name);
   if (joints.empty()) Fail(place, "joints", "none given");
   CheckNames(place, "joints", joints, nullptr);
   CheckPerJoint(place, "default_pose", default_pose, joints.size(), false, -kMaxAngle, kMaxAngle);
@@ -211,6 +221,7 @@ void ObservationLayout::Validate(const std::string& place) const {
     CheckRange(place, "clock.offsets", clock.offsets, -kMaxTermNumber, kMaxTermNumber);
     CheckRange(
         place, "clock.standing_phase", {clock.standing_phase}, -kMaxTermNumber, kMaxTermNumber);
+    CheckRange(place, "clock.standing_speed", {clock.standing_speed}, 0, 10);
     if (clock.offsets.empty())
       Fail(place, "clock.offsets", "give the phase of each foot at the start");
   }

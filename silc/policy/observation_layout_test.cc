@@ -93,6 +93,43 @@ TEST(ObservationLayout, MistakesNameTheKey) {
   EXPECT_EQ(ErrorOf([](auto* l) { l->history = 0; }), "p: history: 0 must be in [1, 1000]");
 }
 
+// Names go into policies as JSON, which holds text alone: a training must not learn that at its
+// end.
+TEST(ObservationLayout, NamesThatAreNoTextAreRefused) {
+  const std::string what = "'a\\xffb' is no text";
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->name =
+                  "a\xff"
+                  "b";
+            }),
+            "p: name: " + what);
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->input =
+                  "a\xff"
+                  "b";
+            }),
+            "p: input: " + what);
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->output =
+                  "a\xff"
+                  "b";
+            }),
+            "p: output: " + what);
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->joints[1] =
+                  "a\xff"
+                  "b";
+            }),
+            "p: joints: " + what);
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              l->terms[1].name =
+                  "a\xff"
+                  "b";
+            }),
+            "p: terms: " + what);
+  EXPECT_EQ(ErrorOf([](auto* l) { l->name = "Größe"; }), "no error");
+}
+
 // What no robot can mean: a slipped digit is told, not multiplied by.
 TEST(ObservationLayout, NumbersBeyondWhatTheyCanMeanNameTheKey) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -126,6 +163,11 @@ TEST(ObservationLayout, NumbersBeyondWhatTheyCanMeanNameTheKey) {
               l->clock.standing_phase = -1e300;
             }),
             "p: clock.standing_phase: -1e+300 is outside [-1e+06, 1e+06]");
+  EXPECT_EQ(ErrorOf([&](auto* l) {
+              clock(l);
+              l->clock.standing_speed = -1;
+            }),
+            "p: clock.standing_speed: -1 is outside [0, 10]");
 }
 
 TEST(MapJoints, FindsByNameAndSuggestsNearOnes) {
