@@ -183,6 +183,20 @@ def without_weights(policy):
     return b"".join(field(k, graph(v) if k == 7 else v) for k, v in fields(policy))
 
 
+def mutate_metadata(data, rng):
+    """What the policy says beside its network: some of the keys and values, the network as it was."""
+    parts = list(fields(data))
+    entries = [k for k, (number, _) in enumerate(parts) if number == 14]
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.choice(entries)
+        entry = dict(fields(parts[at][1]))
+        which = rng.choice([1, 2, 2, 2])  # the key, or its value
+        json_now = which == 2 and entry[2][:1] in (b"{", b"[")
+        entry[which] = (mutate_json if json_now else mutate_text)(entry[which], rng)
+        parts[at] = (14, b"".join(field(k, v) for k, v in entry.items()))
+    return b"".join(field(number, payload) for number, payload in parts)
+
+
 def png_chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
@@ -332,7 +346,11 @@ def mutate_json(data, rng):
             holder[key] = rng.choice(
                 [None, True, -1, 0, 2**63, 5e-324, 1e-300, 1e300, -1e308, 1.5, "", "x", [], {}]
             )
-    return json.dumps(root).encode()
+        if how == 4 and rng.random() < 0.1:
+            holder[key] = "@deep"
+    depth = rng.choice([100, 100_000, 1_000_000])
+    deep = "[" * depth + "]" * depth if rng.random() < 0.5 else '{"a":' * depth + "1" + "}" * depth
+    return json.dumps(root).replace('"@deep"', deep).encode()
 
 
 CRC32C = []
@@ -591,6 +609,9 @@ def make_kinds(silc, scratch):
     sim = "sim --robot robot.yaml --seconds 0.04 --backend mujoco"
     kinds = {
         "policy": Kind("p.onnx", pathlib.Path(stand).read_bytes(), "observe p.onnx", mutate=mutate_bytes),
+        "metadata": Kind(
+            "p.onnx", pathlib.Path(stand).read_bytes(), "observe p.onnx", mutate=mutate_metadata
+        ),
         "graph": Kind(
             "p.onnx", small[len(small) // 2].read_bytes(), "export p.onnx out.onnx", mutate=mutate_bytes
         ),
