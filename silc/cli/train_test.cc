@@ -207,8 +207,6 @@ TEST_F(CliTrain, ACommandedPolicyIsToldItsBudget) {
        "budget command,com=300/300/20000,hands=316,null_space=77.5:");
 }
 
-// Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
-// that an undisturbed run writes, byte by byte.
 // The trainer is a program of its own beside silc; a user sees one.
 TEST_F(CliTrain, SilcStartsTheTrainerThatLiesBesideIt) {
   for (const std::string verb : {"train", "bench train", "bench penalty"}) {
@@ -229,6 +227,8 @@ TEST_F(CliTrain, SilcStartsTheTrainerThatLiesBesideIt) {
   EXPECT_EQ(Silc("", alone + "--version; true ").text, "silc " SILC_VERSION "\n");
 }
 
+// Killed without warning at moments of chance, resumed each time: the last checkpoint is the one
+// that an undisturbed run writes, byte by byte.
 TEST_F(CliTrain, KilledAndResumedEndsWithTheSameBytes) {
   constexpr int kIterations = 60;
   const Outcome whole = Silc(Command(Path("whole"), kIterations));

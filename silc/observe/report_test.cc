@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -52,6 +53,29 @@ TEST_F(Report, JsonCarriesTheMatricesAndSaysWhyOneIsMissing) {
   EXPECT_EQ(json["moments"][3]["K_s"][0][0], nullptr);
   EXPECT_EQ(json["moments"][3]["static_status"], Describe(StiffnessStatus::kUnstableActionLoop));
   EXPECT_EQ(json["sweep"]["K"].size(), run_->sweep.hz.size());
+}
+
+// What others need to build a moment again: the robot's state, what the policy saw and answered.
+TEST_F(Report, JsonCarriesTheStateOfAMoment) {
+  const auto json = nlohmann::json::parse(ObservationJson(*run_, Summarize(*run_), std::nullopt));
+  const Moment& last = run_->moments.back();
+  const std::map<std::string, Eigen::VectorXd> state = {
+      {"p_WB", last.p_WB},
+      {"quat_wxyz", last.quat_wxyz},
+      {"v_WB", last.v_WB},
+      {"w_WB_B", last.w_WB_B},
+      {"q", last.q},
+      {"qd", last.qd},
+      {"observation", last.observation.cast<double>()},
+      {"action", last.action}};
+  for (const auto& [key, values] : state) {
+    ASSERT_GT(values.cwiseAbs().maxCoeff(), 0) << key;
+    const auto& written = json["moments"].back()[key];
+    ASSERT_EQ(written.size(), static_cast<std::size_t>(values.size())) << key;
+    for (int i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(written[i].get<double>(), values[i], 1e-6 * std::abs(values[i])) << key << i;
+    }
+  }
 }
 
 // `left_hand` is a key of budgets, on the base; a reading says which of the two it is. What the
