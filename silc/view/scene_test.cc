@@ -3,11 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Geometry>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "silc/base/file.h"
+#include "silc/base/test_paths.h"
 
 namespace silc {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 json SceneOf(const std::string& robot) {
@@ -51,6 +57,51 @@ TEST(Scene, ShowsOtherRobotsToo) {
     EXPECT_GT(SceneOf(robot)["shapes"].size(), 5u) << robot;
   }
   EXPECT_EQ(SceneOf("berkeley")["pushes"].size(), 2u) << "it has no hand to push";
+}
+
+// MuJoCo moves a mesh to its centre of mass and turns it by its axes of inertia. On the page its
+// corners lie where the MJCF has them all the same.
+TEST(Scene, MeshesLieWhereTheirFileHasThem) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "silc_scene_mesh";
+  fs::create_directories(folder);
+  const std::string source = SourcePath("robots/berkeley") + "/";
+  fs::copy_file(source + "robot.yaml", folder / "robot.yaml", fs::copy_options::overwrite_existing);
+  std::string mjcf = ReadFile(source + "berkeley.xml");
+  const auto insert = [&](const std::string& before, const std::string& text) {
+    const std::size_t at = mjcf.find(before);
+    ASSERT_NE(at, std::string::npos) << before;
+    mjcf.insert(at, text);
+  };
+  // a corner of a box of 0.1 × 0.2 × 0.3 m, turned by a quarter about z and put at (1, 2, 3)
+  insert("<worldbody>",
+         R"(<asset><mesh name="corner" vertex="0 0 0  0.1 0 0  0 0.2 0  0 0 0.3"/></asset>)");
+  insert("<freejoint",
+         R"(<geom type="mesh" mesh="corner" pos="1 2 3" quat="0.70710678 0 0 0.70710678" )"
+         R"(contype="0" conaffinity="0" group="1"/>)");
+  WriteFileAtomically((folder / "berkeley.xml").string(), mjcf);
+
+  const json scene = SceneOf((folder / "robot.yaml").string());
+  std::vector<json> found;
+  for (const json& shape : scene["shapes"]) {
+    if (shape["shape"] == "mesh") found.push_back(shape);
+  }
+  ASSERT_EQ(found.size(), 1u);
+  const json& mesh = scene["meshes"].at(found[0]["mesh"].get<std::size_t>());
+  const auto numbers = [](const json& list) { return list.get<std::vector<double>>(); };
+  const std::vector<double> vertices = numbers(mesh["vertices"]), pos = numbers(found[0]["pos"]),
+                            quat = numbers(found[0]["quat"]);
+  const Eigen::Quaterniond turn(quat[0], quat[1], quat[2], quat[3]);
+  std::vector<Eigen::Vector3d> corners = {{1, 2, 3}, {1, 2.1, 3}, {0.8, 2, 3}, {1, 2, 3.3}};
+  for (std::size_t at = 0; at < vertices.size(); at += 3) {
+    const Eigen::Vector3d p =
+        Eigen::Vector3d(pos[0], pos[1], pos[2]) +
+        turn * Eigen::Vector3d(vertices[at], vertices[at + 1], vertices[at + 2]);
+    const auto same = [&](const Eigen::Vector3d& corner) { return (corner - p).norm() < 1e-5; };
+    EXPECT_EQ(std::erase_if(corners, same), 1u) << p.transpose();
+  }
+  EXPECT_TRUE(corners.empty());
+  EXPECT_EQ(mesh["faces"].size(), 12u) << "four triangles";
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -364,6 +364,7 @@ TEST(LiveSimulation, RunsInStepWithTheClock) {
   LiveSimulation simulation(options);
   std::vector<double> times;
   std::stop_source stop;
+  const auto begin = std::chrono::steady_clock::now();
   std::jthread thread([&] {
     simulation.Run(
         stop.get_token(),
@@ -375,9 +376,10 @@ TEST(LiveSimulation, RunsInStepWithTheClock) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   stop.request_stop();
   thread.join();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   // a busy machine may be slower; faster is a fault
   ASSERT_GT(times.size(), 3u);
-  EXPECT_LT(times.back(), 1.6 + 0.2);
+  EXPECT_LT(times.back(), elapsed.count() + 0.1);
   EXPECT_GT(times.back(), 0.02);
 }
 
@@ -430,8 +432,8 @@ TEST(LiveSimulation, AFloodOfPoliciesDoesNotStopTheRobots) {
   for (std::size_t i = begun + 1; i < came.size(); ++i) {
     longest = std::max(longest, came[i] - came[i - 1]);
   }
-  // a busy machine and sanitizers are slow; one after the other they would take 12 s
-  EXPECT_LT(std::chrono::duration<double>(longest).count(), 2);
+  // one after the other they would take 12 s, and longer where a sanitizer is slow
+  EXPECT_LT(std::chrono::duration<double>(longest).count(), 6);
 }
 
 // Whoever calls Step() has the policies that were asked for: of each robot the last.
