@@ -12,7 +12,7 @@ import struct
 import subprocess
 import tempfile
 
-from browser_page import frame, on_screen, open_page, pixels, serving, simulate, until
+from browser_page import camera_rests, frame, on_screen, open_page, pixels, serving, simulate, until
 
 SHAKEN_BY = 2  # [N] a hand of 100 N/m moves 2 cm: far enough to be read, near enough to be linear
 SILC = "policies/g1_loco_silc_compliance.onnx"
@@ -20,7 +20,7 @@ SILC = "policies/g1_loco_silc_compliance.onnx"
 
 def write_policy(test, kind, folder):
     """A policy that is told its budget ('commanded') or whose action loop is unstable ('unstable'): no shipped one has to
-    be either. Both stand."""
+    be either. One of a robot without hands ('handless'). All stand."""
     path = os.path.join(folder, kind + ".onnx")
     subprocess.run([test.policies, kind, path], cwd=test.source, check=True)
     return path
@@ -51,8 +51,8 @@ def read_frame(text):
     data = base64.b64decode(text)
     robots, = struct.unpack_from("<H", data, 6)
     bodies, = struct.unpack_from("<I", data, 12)
-    time_, = struct.unpack_from("<d", data, 16)
-    out = {"time": time_, "robots": []}
+    time_, sent, speed = struct.unpack_from("<ddf", data, 16)
+    out = {"time": time_, "sent": sent, "speed": speed, "robots": []}
     for i in range(robots):
         at = 72 + i * (516 + 28 * bodies)
         f, p, moved, predicted = (struct.unpack_from("<3f", data, at + k) for k in (8, 20, 32, 44))
@@ -94,17 +94,28 @@ def paused(page):
 
 
 @contextlib.contextmanager
-def paused_when_judged(page, robot=0):
-    """Pauses at a moment at which all points of that robot are judged: while it steps or settles they may not be."""
-    judged = lambda: all(map(math.isfinite, recorded(page, 1)[-1]["robots"][robot]["points"]))
+def paused_when(page, condition, what):
+    """Pauses at a moment at which the condition holds of what came last."""
     for _ in range(30):
-        until(judged, "judged")
+        until(condition, what)
         with paused(page):
-            if judged():
+            if condition():
                 yield
                 return
         simulate(page, 0.3)
-    raise AssertionError("never paused at a moment that is judged")
+    raise AssertionError(f"never paused at such a moment: {what}")
+
+
+def paused_when_judged(page, robot=0):
+    """Pauses at a moment at which all points of that robot are judged: while it steps or settles they may not be."""
+    return paused_when(page, lambda: all(map(math.isfinite, recorded(page, 1)[-1]["robots"][robot]["points"])), "judged")
+
+
+def soft_as_shaken(page, test, within):
+    """Waits until 10 N up would move the first robot's left hand as `--shake` predicts: it may be on its way to rest."""
+    predicted = shaken(test)["model"][-1]["compliance"][2][2]
+    until(lambda: abs(recorded(page, 1)[-1]["robots"][0]["places"][1][1][8] / predicted - 1) < within,
+          "the left hand is as soft as by --shake")
 
 
 WATCH_PEN = """(id) => { const canvas = document.getElementById(id), pen = canvas.getContext('2d');
@@ -161,6 +172,10 @@ def size(v):
     return math.sqrt(dot(v, v))
 
 
+def mean(vectors):
+    return [sum(v) / len(vectors) for v in zip(*vectors)]
+
+
 # ---- checks ----
 
 
@@ -172,6 +187,9 @@ def check_state_to_pixel(browser, server, test):
         const render = viewer.robots.render, send = viewer.connection.send, receive = viewer.receive;
         viewer.robots.render = function (now) { seen.drawn[viewer.drawn.sequence] = performance.now(); render.call(this, now); };
         viewer.receive = function (buffer) { ++seen.came; receive.call(this, buffer); };
+        // on a quick machine as on a slow one two of three frames are overtaken
+        const { pace } = viewer.robots;
+        pace.mayDraw = (now, fresh) => fresh && seen.came % 3 === 0;
         viewer.connection.send = function (bytes) { const view = new DataView(bytes);
             if (view.getUint8(2) === 17) seen.told.push(
                 [view.getUint32(4, true), performance.now() - 1000 * view.getFloat32(8, true)]);
@@ -186,11 +204,11 @@ def check_state_to_pixel(browser, server, test):
     # presented after it was drawn; the browser rounds its clock to 4 ms
     late = [at - began[s] for s, at in seen["told"] if s > first]
     assert min(late) > -4, late
-    assert seen["came"] > len(began), "without a GPU some frames are overtaken and not drawn"
+    assert seen["came"] >= 3 * len(began), "most frames are overtaken and not drawn"
     print(f"   {seen['came']} frames came, {len(began)} were drawn, {len(told)} told of; "
           f"presented {sum(late) / len(late):.0f} ms after they were drawn")
     # nobody else is told of pictures
-    other = open_page(browser, server.url)
+    other = open_page(browser, server.url, watches=True)
     assert other.evaluate("silcView.viewer.presented === undefined && !document.querySelector('.presented')")
     for p in (page, other):
         assert p.faults == [], p.faults
@@ -205,6 +223,7 @@ def check_predicted_line(browser, server, test):
     page = open_page(browser, server.url)
     page.click("#reset")
     simulate(page, 4)
+    soft_as_shaken(page, test, 0.07)
     page.select_option("#pull-axis", "0,0,1")
     page.evaluate("document.getElementById('pull-force').value = 4;"
                   "document.getElementById('pull-force').dispatchEvent(new Event('input'))")
@@ -257,6 +276,7 @@ def check_table(browser, server, test):
     page = open_page(browser, server.url)
     page.click("#reset")
     simulate(page, 2)
+    soft_as_shaken(page, test, 0.1)
     cells = lambda robot: page.evaluate("""(robot) => [...document.querySelectorAll('.robot')[robot].querySelectorAll('tbody tr')].map(
         (row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))""", robot)
     number = lambda text: float(text.replace("−", "-"))
@@ -325,9 +345,11 @@ def check_arrows(browser, server, test):
     page.click("#reset")
     simulate(page, 2)
     weight = 9.81 * page.evaluate("silcView.viewer.robots.description.mass")
-    carried = [sum(f[2] for _, f in robot["feet"]) for f in recorded(page, 1) for robot in f["robots"]]
-    # they sway a little
-    assert abs(sum(carried) / len(carried) / weight - 1) < 0.05, (carried, weight)
+    def carried():
+        """[1] of their weight, on average over a second: they sway a little."""
+        forces = [sum(f[2] for _, f in robot["feet"]) for f in recorded(page, 1) for robot in f["robots"]]
+        return sum(forces) / len(forces) / weight
+    until(lambda: abs(carried() - 1) < 0.05, "the floor carries the robots")
     page.focus("#canvas")
     page.keyboard.press("f")
     until(lambda: abs(size(frame(page)["robots"][0]["f"]) - 10) < 1, "a pull of 10 N")
@@ -348,6 +370,7 @@ def check_arrows(browser, server, test):
                 assert size([a - b for a, b in zip(arrow["tail"], p)]) < 1e-5, (i, arrow, p)
                 assert size([a - length * b / size(f) for a, b in zip(arrow["up"], f)]) < 1e-5, (i, arrow, f)
             # pink in the middle of the push's arrow, whatever is before it
+            camera_rests(page)
             at = on_screen(page, i, [a + 0.5 * b for a, b in zip(drawn[i][0]["tail"], drawn[i][0]["up"])])
             pink = [c for c in pixels(page, at["x"], at["y"], 10) if c[0] > 150 and c[1] < 90 and 60 < c[2] < 190]
             assert len(pink) > 10, f"{len(pink)} pink pixels at robot {i}"
@@ -398,12 +421,6 @@ def check_curves(browser, server, test):
         drawn = {}
         for key in ("sigma", "worst", "radius"):
             drawn[key] = held_to_frames(page, key)
-            # and it is there to be seen: the colour of the line, where the line is
-            color = colour_of(page, "--robot-0")
-            curve = next(p for p in drawn[key][1]["paths"] if p["color"] == color)
-            want = [int(color[k:k + 2], 16) for k in (1, 3, 5)]
-            seen = [s for s in curve["seen"] if s[3] > 120 and max(abs(a - b) for a, b in zip(s, want)) < 60]
-            assert len(seen) > 0.5 * len(curve["seen"]), f"{key}: its line is not seen"
         # twelve seconds more at once: frames of this server with later times and values that rise, with a gap
         page.evaluate("""() => { const viewer = silcView.viewer, last = viewer.newest.buffer, begin = viewer.newest.frame.time;
             const { connection } = viewer, { handlers } = connection, { frame } = handlers;
@@ -425,6 +442,12 @@ def check_curves(browser, server, test):
             for key in ("sigma", "worst", "radius"):
                 now, chart = held_to_frames(page, key)
                 assert chart["dots"], "there is a value alone"
+                # and it is there to be seen: the colour of the line, where the line is
+                color = colour_of(page, "--robot-0")
+                curve = next(p for p in chart["paths"] if p["color"] == color)
+                want = [int(color[k:k + 2], 16) for k in (1, 3, 5)]
+                seen = [s for s in curve["seen"] if s[3] > 120 and max(abs(a - b) for a, b in zip(s, want)) < 60]
+                assert len(seen) > 0.5 * len(curve["seen"]), f"{key}: its line is not seen"
                 assert abs(now - drawn[key][0] - 12) < 0.1, (now, drawn[key][0])
             assert recorded(page, 30)[0]["time"] < now - 10, "something has scrolled out"
         finally:
@@ -473,7 +496,9 @@ def ellipsoid_colours(page, wanted):
 
 def hue(color):
     r, g, b = color
-    if max(color) - min(color) < 35:
+    # by the share of the light, which is how far a side of the ellipsoid faces the sun: in light the grey is (107, 117, 128)
+    # at most 1.7 times
+    if max(color) - min(color) < 0.3 * max(color):
         return "grey"
     return "green" if g == max(color) else "orange" if r > g > b else f"neither: {color}"
 
@@ -528,6 +553,7 @@ def check_shadows(browser, test):
             with paused(page):
                 page.evaluate("""() => { const v = silcView.viewer; v.orbit.elevation = 1.1; v.orbit.azimuth = 0.9; v.orbit.distance = 4; }""")
                 picture_with(page, -1)
+                camera_rests(page)
                 base = frame(page)["robots"][0]["points"][0]["p"]
                 # the sun stands at (2, −2.5, 5) from the robot: its chest's shadow falls that far to the other side
                 reach = 1.0 / 5
@@ -579,6 +605,66 @@ def check_pace(browser, server, test):
         return out; }""")
     (w, h, *shown), (w_less, h_less, *shown_less) = sizes
     assert shown == shown_less and abs(w_less * h_less / (w * h) - 0.3) < 0.01, sizes
+    assert page.faults == [], page.faults
+    page.context.close()
+
+
+def check_camera(browser, server, test):
+    """The camera follows the robots as quickly where pictures are seldom as where they are not: a second after they were
+    put elsewhere it is there."""
+    page = open_page(browser, server.url, watches=True)
+    left = page.evaluate("""async () => { const { OrbitCamera } = await import('view/camera.js'), THREE = await import('three');
+        const far = new THREE.Vector3(1, 0, 0);
+        return [60, 10, 2].map((pictures) => { const orbit = new OrbitCamera(new THREE.PerspectiveCamera());
+            for (let k = 0; k < pictures; ++k) orbit.follow(far, 1 / pictures);
+            return orbit.centre.distanceTo(far); }); }""")
+    assert max(left) < 0.01 and max(left) - min(left) < 1e-9, left
+    # and the page says how much time has passed
+    left = page.evaluate("""() => { const { viewer } = silcView, { orbit, robots, drawn } = viewer, now = performance.now();
+        viewer.draw(drawn, now);
+        orbit.centre.x += 1;
+        viewer.draw(drawn, now + 1000);
+        return orbit.centre.distanceTo(robots.centre(drawn)); }""")
+    assert left < 0.01, left
+    assert page.faults == [], page.faults
+    page.context.close()
+
+
+def check_shapes(browser, server, test):
+    """Every kind of shape that an MJCF has, in its place and size, closed and with its outside outside: the volume that its
+    faces enclose and the box around it. No shipped robot has meshes, and others do."""
+    page = open_page(browser, server.url, watches=True)
+    a, b, c = 0.1, 0.2, 0.3
+    kinds = {"sphere": (4 / 3 * math.pi * a ** 3, [a, a, a]), "capsule": (math.pi * a ** 2 * (2 * b + 4 / 3 * a), [a, a, a + b]),
+             "cylinder": (2 * math.pi * a ** 2 * b, [a, a, b]), "box": (8 * a * b * c, [a, b, c]),
+             "ellipsoid": (4 / 3 * math.pi * a * b * c, [a, b, c]), "mesh": (1 / 6, [0.5, 0.5, 0.5])}
+    has = page.evaluate("""async ([kinds, size]) => { const { bodyGeometry } = await import('view/shapes.js'), THREE = await import('three');
+        // a corner of a cube
+        const meshes = [{ vertices: [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], faces: [0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3] }];
+        return kinds.map((shape) => { const round = { thick: 32, thin: 32, fine: 32 };
+            // a quarter turn about x: y becomes z, z becomes −y
+            const geometry = bodyGeometry([{ shape, size, mesh: 0, pos: [1, 2, 3], quat: [Math.SQRT1_2, Math.SQRT1_2, 0, 0],
+                rgba: [0.1, 0.2, 0.3, 1] }], meshes, round);
+            const { position, normal, color } = geometry.attributes, faces = geometry.index.array;
+            const at = (list, k) => new THREE.Vector3().fromArray(list.array, 3 * k), here = new THREE.Vector3(1, 2, 3);
+            let volume = 0, inwards = 0;
+            for (let k = 0; k < faces.length; k += 3) {
+                const [p, q, r] = [0, 1, 2].map((n) => at(position, faces[k + n]).sub(here));
+                const out = q.clone().sub(p).cross(r.clone().sub(p));
+                volume += p.dot(out) / 6;
+                if (out.length() > 1e-9) for (let n = 0; n < 3; ++n) if (at(normal, faces[k + n]).dot(out) < -1e-9) ++inwards;
+            }
+            const box = new THREE.Box3().setFromBufferAttribute(position);
+            return { shape, volume, inwards, middle: box.getCenter(new THREE.Vector3()).toArray(), sides: box.getSize(new THREE.Vector3()).toArray(),
+                color: [...color.array.slice(0, 3)] }; }); }""", [list(kinds), [a, b, c]])
+    for one in has:
+        volume, (x, y, z) = kinds[one["shape"]]
+        assert 0.93 * volume < one["volume"] < 1.001 * volume, (one, volume)
+        assert one["inwards"] == 0, one
+        middle = [1.5, 1.5, 3.5] if one["shape"] == "mesh" else [1, 2, 3]
+        assert size([p - q for p, q in zip(one["middle"], middle)]) < 1e-3, one
+        assert all(abs(side / 2 - want) < 0.02 * want for side, want in zip(one["sides"], (x, z, y))), one
+        assert size([p - q for p, q in zip(one["color"], (0.1, 0.2, 0.3))]) < 1e-6, one
     assert page.faults == [], page.faults
     page.context.close()
 
@@ -674,6 +760,8 @@ def check_readme_picture(browser, test):
         return
     with serving(test.silc, test.source) as server:
         page = open_page(browser, server.url + "#shadows", viewport={"width": 1200, "height": 660})
+        # as sharp as with a GPU, however long it takes
+        page.evaluate("() => { const { robots } = silcView.viewer; robots.pace.ratio = (w, h, screen) => screen; }")
         simulate(page, 3)
         page.evaluate("""() => { const orbit = silcView.viewer.orbit; orbit.azimuth = 0.6; orbit.elevation = 0.2;
             const force = document.getElementById('pull-force'); force.value = 7; force.dispatchEvent(new Event('input')); }""")

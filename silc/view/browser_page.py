@@ -10,6 +10,8 @@ import time
 import zipfile
 import zlib
 
+GENEROUS = 180  # [s] that anything may take: a busy machine that draws by the processor is slow, which is no finding
+
 
 class Server:
     """silc view as a user starts it."""
@@ -25,7 +27,7 @@ class Server:
     def stop(self):
         """Ctrl-C; it ends by itself, and well."""
         self.process.send_signal(signal.SIGINT)
-        rest, _ = self.process.communicate(timeout=20)
+        rest, _ = self.process.communicate(timeout=GENEROUS)
         assert self.process.returncode == 0, f"exit {self.process.returncode}: {rest}"
         assert rest.strip().endswith("ended"), rest
 
@@ -51,7 +53,7 @@ def frame(page):
             points: r.points.map((q) => ({p: q.p, felt: q.felt, worst: q.worst}))}))}; }""")
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=GENEROUS):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := condition():
@@ -63,12 +65,32 @@ def until(condition, what, seconds=60):
 def simulate(page, seconds):
     """Waits until the robots have lived that long: software rendering may slow them down."""
     start = frame(page)["time"]
-    until(lambda: frame(page)["time"] > start + seconds, f"{seconds} s simulated", 60 + 20 * seconds)
+    until(lambda: frame(page)["time"] > start + seconds, f"{seconds} s simulated", GENEROUS + 20 * seconds)
 
 
-def open_page(browser, url, **options):
+def camera_rests(page, within=1e-3):
+    """Waits until the camera is where it follows the robots to [m]: it does so softly, also after they have been paused."""
+    until(lambda: page.evaluate("""(within) => { const { robots, orbit, drawn } = silcView.viewer;
+        return orbit.centre.distanceTo(robots.centre(drawn)) < within; }""", within), "the camera has come to rest")
+
+
+def take_hand(page):
+    """Waits until the page has its hand on the robots: the one before it may not have left the server yet."""
+    def has():
+        hand = page.evaluate("silcView.viewer.controls.hand")
+        if hand == "free":
+            page.evaluate("""async () => { const { input } = await import('view/protocol.js');
+                silcView.viewer.connection.send(input.hand(true)); }""")
+        return hand == "yours"
+    until(has, "this page has the hand")
+
+
+def open_page(browser, url, watches=False, **options):
+    """A page with a picture of the robots. Unless it only `watches`, it has its hand on them."""
     options.setdefault("viewport", {"width": 1000, "height": 600})
-    page = browser.new_context(**options).new_page()
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000 * GENEROUS)
+    page = context.new_page()
     page.faults = []
     page.on("pageerror", lambda error: page.faults.append(str(error)))
     page.on("requestfailed", lambda request: page.faults.append("failed: " + request.url))
@@ -77,6 +99,8 @@ def open_page(browser, url, **options):
     page.add_init_script(KEEP_NOTICES)
     page.goto(url)
     until(lambda: frame(page), "the first frame")
+    if not watches:
+        take_hand(page)
     return page
 
 
@@ -87,8 +111,8 @@ KEEP_NOTICES = """window.noticed = []; addEventListener('DOMContentLoaded', () =
 
 
 def notices(page):
-    """What the page has said so far, each sentence once."""
-    return page.evaluate("[...new Set(noticed)]")
+    """What the page has said so far, each sentence once; but for robots that fell, which is up to their policies."""
+    return page.evaluate("[...new Set(noticed)].filter((text) => !text.endsWith('it stands up again'))")
 
 
 def pixels(page, x, y, radius):

@@ -8,11 +8,14 @@ Exit 0 when every check holds, 1 when one does not, 77 (skipped, with the reason
 not judged: without a GPU Chromium draws in software.
 """
 import argparse
+import base64
 import http.server
+import math
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,7 @@ import threading
 import time
 
 SKIPPED = 77
+TRIES = 2
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
 
 
@@ -33,10 +37,12 @@ try:
 except ImportError:
     skip("Playwright is not installed: tools/setup/venv.sh browser installs it")
 
-from browser_drawn import (SHAKEN_BY, changed, check_arrows, check_colours, check_curves, check_ellipsoids, check_pace, check_pictures,
-                           check_predicted_line, check_readme_picture, check_shadows, check_state_to_pixel, check_table,
-                           next_pictures, paused, paused_when_judged, shaken, size, write_policy)
-from browser_page import Server, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate, until
+from browser_drawn import (SHAKEN_BY, changed, check_arrows, check_camera, check_colours, check_curves, check_ellipsoids, check_pace,
+                           check_pictures, check_predicted_line, check_readme_picture, check_shadows, check_shapes,
+                           check_state_to_pixel, check_table, dot, mean, next_pictures, paused_when, recorded, shaken, size,
+                           write_policy)
+from browser_page import (Server, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
+                          until)
 
 
 def find_browser():
@@ -51,29 +57,29 @@ def find_browser():
 
 def check_loads_and_shows(browser, server, test):
     page = open_page(browser, server.url)
-    simulate(page, 1)
-    state = until(lambda: (s := frame(page)) and s["robots"][0]["sigma"] and s, "an observation")
-    assert len(state["robots"]) == 2 and all(r["status"] == 0 for r in state["robots"])
-    # the robot: at its hips the picture is neither floor nor sky; beside it, it is
-    hips = on_screen(page, 0, state["robots"][0]["points"][0]["p"])
-    backdrop = pixels(page, 12, 300, 8)
-    assert len(set(backdrop)) < 60, "beside the robots there is plain ground"
-    body = pixels(page, hips["x"], hips["y"], 40)
-    assert len(set(body)) > 100, "the robot has shades"
-    # the ellipsoids of the left hands: they are gone with what draws them; their colours are checked elsewhere
-    with paused(page):
-        def around():
+    page.click("#reset")  # who has stood here before may have fallen
+    state = until(lambda: (s := frame(page)) and all(r["status"] == 0 and math.isfinite(r["radius"] or math.nan)
+                                                     for r in s["robots"]) and s, "both stand and are observed")
+    assert len(state["robots"]) == 2
+    known = lambda: all(math.isfinite(v) for r in recorded(page, 1)[-1]["robots"] for v in r["places"][1][2])
+    with paused_when(page, known, "the budgets of the left hands are known"):
+        camera_rests(page)
+        def around(point, radius):
             next_pictures(page)
-            return [pixels(page, a["x"], a["y"], 24) for a in
-                    (on_screen(page, i, r["points"][1]["p"]) for i, r in enumerate(frame(page)["robots"]))]
+            return [pixels(page, a["x"], a["y"], radius) for a in
+                    (on_screen(page, i, r["points"][point]["p"]) for i, r in enumerate(frame(page)["robots"]))]
         differ = lambda one, other: [len(changed(p, q)) for p, q in zip(one, other)]
-        # the camera follows the robots softly: once it has come to rest a picture of the same moment is the same
-        until(lambda: differ(around(), around()) == [0, 0], "the camera has come to rest")
-        with_them = around()
-        page.evaluate("""silcView.viewer.ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = p.budget.material.opacity = 0; })""")
-        gone = differ(with_them, around())
-    print(f"   pixels of ellipsoids at the left hands: {gone} of {48 * 48}")
-    assert min(gone) > 60
+        until(lambda: differ(around(1, 24), around(1, 24)) == [0, 0], "a picture of the same moment is the same")
+        assert len(set(pixels(page, 12, 300, 8))) < 60, "beside the robots there is plain ground"
+        # ellipsoids at the left hands, robots at their hips: gone with what draws them; colours are checked elsewhere
+        for what, point, radius, hide, least in (
+                ("ellipsoids", 1, 24, "ellipsoids.pairs.forEach((p) => { p.felt.material.opacity = p.budget.material.opacity = 0; })", 60),
+                ("robots", 0, 40, "robots.robots.forEach((r) => { r.group.visible = false; })", 1000)):
+            with_them = around(point, radius)
+            page.evaluate("() => { const { robots, ellipsoids } = silcView.viewer; " + hide + "; }")
+            gone = differ(with_them, around(point, radius))
+            print(f"   pixels of {what}: {gone} of {(2 * radius) ** 2}")
+            assert min(gone) > least
     # the curves have been drawn
     drawn = page.evaluate("""() => ['sigma', 'radius'].map((k) => { const c = document.getElementById('curve-' + k);
         return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size; })""")
@@ -89,7 +95,8 @@ def check_drag_agrees_with_shake(browser, server, test):
     page.click("#reset")
     simulate(page, 6)  # trained policies take that long to stand still
     page.evaluate("silcView.viewer.orbit.elevation = 0; silcView.viewer.orbit.azimuth = 0.6;")
-    simulate(page, 0.3)
+    camera_rests(page, 0.02)
+    next_pictures(page)
     hand = frame(page)["robots"][0]["points"][1]["p"]
     at = on_screen(page, 0, hand)
     # a force like that of --shake: so long is the spring of 200 N/m then, and so far has the hand followed
@@ -101,22 +108,24 @@ def check_drag_agrees_with_shake(browser, server, test):
         page.mouse.move(at["x"], at["y"] + (above["y"] - at["y"]) * k / 10)
         time.sleep(0.05)
     simulate(page, 5)
-    robot = frame(page)["robots"][0]
-    text = page.text_content("#push-line-0")
+    # a policy sways a little: what it does on average over two seconds, by every frame that came
+    held = [f["robots"][0] for f in recorded(page, 2)]
+    f, moved = (mean([r[key] for r in held]) for key in ("f", "moved"))
+    expected = [dot(row, f) for row in compliance]
+    force, far = size(f), size(expected)
+    error = size([e - m for e, m in zip(expected, moved)]) / far
+    print(f"   {force:.2f} N moved it {100 * size(moved):.2f} cm; by --shake {100 * far:.2f} cm; they differ by {100 * error:.1f} %")
+    assert 0.75 * SHAKEN_BY < force < 1.25 * SHAKEN_BY, force
+    assert error < 0.1, (moved, expected)
+    # what a person reads is that, too
+    def read():
+        newtons, centimetres = [float(v) for v in re.findall(r"[\d.]+", page.text_content("#push-line-0"))][:2]
+        return abs(newtons - force) < 0.3 and abs(centimetres - 100 * far) < 0.1 * 100 * far + 0.1
+    until(read, f"{force} N and {100 * far} cm in words")
     label = page.text_content(".label.push")
+    assert re.search(r"[\d.]+ N · [\d.]+ cm", label), label
     page.mouse.up()
     until(lambda: frame(page)["robots"][0]["push"] == 0, "the hand is free")
-    expected = [sum(c * f for c, f in zip(row, robot["f"])) for row in compliance]
-    far = size(expected)
-    error = size([e - m for e, m in zip(expected, robot["moved"])]) / far
-    print(f"   {text}; by --shake {100 * far:.1f} cm; they differ by {100 * error:.1f} %")
-    force = size(robot["f"])
-    assert 0.75 * SHAKEN_BY < force < 1.25 * SHAKEN_BY, force
-    assert error < 0.1, (robot["moved"], expected)
-    # what a person reads is that, too
-    read = [float(v) for v in re.findall(r"[\d.]+", text)]
-    assert abs(read[0] - force) < 0.3 and abs(read[1] - 100 * far) < 0.1 * 100 * far + 0.1, (text, force, far)
-    assert re.search(r"[\d.]+ N · [\d.]+ cm", label), label
     assert page.faults == [], page.faults
     page.context.close()
 
@@ -133,6 +142,7 @@ def check_mouse(browser, server, test):
         page.focus("#canvas")
         page.keyboard.press(" ")
         until(lambda: frame(page)["paused"], "paused")
+        camera_rests(page)
         next_pictures(page)
         at = page.evaluate("""(name) => { const v = silcView.viewer, { robots, drag } = v, { bodies } = robots.description;
             const box = drag.canvas.getBoundingClientRect(), body = bodies.indexOf(name), found = [];
@@ -154,7 +164,7 @@ def check_mouse(browser, server, test):
         # to the right of the picture, as the camera looks at it
         right = page.evaluate("""() => { const { azimuth } = silcView.viewer.orbit; return [-Math.sin(azimuth), Math.cos(azimuth), 0]; }""")
         until(lambda: sum(a * b for a, b in zip(frame(page)["robots"][0]["f"], right)) > 3, f"{name} is pulled that way")
-        assert "pushed with" in until(lambda: page.text_content("#push-line-0"), "in words")
+        until(lambda: "pushed with" in page.text_content("#push-line-0"), "in words")
         page.mouse.up()
         until(lambda: frame(page)["robots"][0]["push"] == 0, f"{name} is let go")
     camera = lambda: page.evaluate("(({azimuth, elevation, distance, side, height}) => [azimuth, elevation, distance, side.y, height])(silcView.viewer.orbit)")
@@ -210,8 +220,8 @@ def check_changes(browser, server, test):
     page.keyboard.press("w")
     until(lambda: abs(frame(page)["command"][0] - 0.4) < 1e-3, "0.4 m/s by key")
     before = frame(page)["robots"][0]["points"][0]["p"][0]
-    simulate(page, 4)
-    assert frame(page)["robots"][0]["points"][0]["p"][0] > before + 0.3, "it walks"
+    # one that falls begins again
+    until(lambda: frame(page)["robots"][0]["points"][0]["p"][0] > before + 0.3, "it walks")
     page.keyboard.press("x")
     until(lambda: frame(page)["command"][4] == 0, "stands still")
     page.keyboard.press(" ")
@@ -243,25 +253,38 @@ def check_pushes(browser, server, test):
     simulate(page, 1)
     page.select_option("#speed", "0.1")
     until(lambda: abs(frame(page)["speed"] - 0.1) < 1e-3, "a tenth of the speed")
-    # by the frames that came: what is drawn may be half a second old on a busy machine
-    newest = "silcView.viewer.recorder.newest"
-    begin, clock = page.evaluate(newest), time.monotonic()
-    time.sleep(3)
-    passed = page.evaluate(newest) - begin
-    assert 0 < passed < 0.15 * (time.monotonic() - clock), f"{passed} s in 3 s is no slow motion"
+    # by the server's own clock in the frames that came: a busy machine may be slower, and tells the page late
+    def slow():
+        new = [f for f in recorded(page, 1) if abs(f["speed"] - 0.1) < 1e-3]
+        return new[-1]["sent"] - new[0]["sent"] > 3 and (new[-1]["time"] - new[0]["time"]) / (new[-1]["sent"] - new[0]["sent"])
+    rate = until(slow, "three seconds in slow motion")
+    assert 0 < rate < 0.12, f"{rate} of real time is no tenth"
+    # from the top of the panel: what is said of a push has its room, and no button goes away from under the mouse
+    place = lambda: page.evaluate("document.getElementById('push-0').getBoundingClientRect().top + document.getElementById('panel').scrollTop")
+    until(lambda: page.text_content("#push-line-0") == "", "nothing is said of a push")
+    top = place()
     for button, force in ((0, 150), (1, 40), (2, 600)):
-        page.click(f"#push-{button}")
-        # the recorder has every frame that came, however slowly they are drawn
-        felt = until(lambda: [f for f in page.evaluate("""async () => {
-            const { decodeState } = await import('/page/protocol.js');
-            return silcView.viewer.recorder.frames.slice(-40).map((x) => decodeState(x.buffer).robots.map((r) => r.f)); }""")
-            if abs(size(f[0]) - force) < 0.5], f"{force} N")
-        assert all(f[0] == f[1] for f in felt), "the same push"
+        def felt():
+            """Pushes and looks for it in the frames that came; of a short push on a busy machine none may come."""
+            page.click(f"#push-{button}")
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                if f := [x["robots"] for x in recorded(page, 2) if abs(size(x["robots"][0]["f"]) - force) < 0.5]:
+                    return f
+            return None
+        both = until(felt, f"{force} N")
+        assert all(first["f"] == second["f"] for first, second in both), "the same push"
         if button == 1:
             # what is on the screen is older than what came last
             robot = until(lambda: (r := frame(page)["robots"][0]) and abs(size(r["f"]) - force) < 0.5 and r, "the push is seen")
             assert size([a - b for a, b in zip(robot["p"], robot["points"][1]["p"])]) < 1e-3, "at the left hand"
-            assert "pushed with 40.0 N" in until(lambda: page.text_content("#push-line-1"), "in words")
+            until(lambda: "pushed with 40.0 N" in page.text_content("#push-line-1"), "in words")
+            assert place() == top, f"the buttons moved by {place() - top} px"
+        if button == 0:
+            # the displacement is followed on
+            until(lambda: re.fullmatch(r"after the push: [\d.]+ cm from where it was", page.text_content("#push-line-0")),
+                  "that the push is over, in words")
+            until(lambda: re.fullmatch(r"[\d.]+ cm", page.text_content(".label.push")), "and at the robot")
         page.click("#reset")
         until(lambda: frame(page)["robots"][0]["push"] == 0, "over")
     page.select_option("#speed", "1")
@@ -320,7 +343,8 @@ def check_keyboard(browser, server, test):
     # larger ellipsoids; of one moment, since a robot that steps or settles gives way by ever other amounts
     page.keyboard.press("r")
     wide = "silcView.viewer.ellipsoids.pairs[0].budget.matrix.elements[0]"
-    with paused(page):
+    known = lambda: all(math.isfinite(v) for v in recorded(page, 1)[-1]["robots"][0]["places"][0][2])
+    with paused_when(page, known, "the budget of the centre of mass is known"):
         next_pictures(page)
         before = page.evaluate(wide)
         page.focus("#force")
@@ -335,6 +359,42 @@ def check_keyboard(browser, server, test):
     until(lambda: "You have" in page.text_content("#hand-text"), "taken again")
     assert page.faults == [], page.faults
     page.context.close()
+
+
+def check_other_robot(browser, test):
+    """A robot without hands: it is drawn, pulled and judged, and nothing is said of hands."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_policy(test, "handless", folder)
+        with serving(test.silc, test.source, path, "--robot", "berkeley", "--mode", "compliance") as server:
+            page = open_page(browser, server.url)
+            assert "Berkeley" in page.text_content("#robot-title"), page.text_content("#robot-title")
+            robot = until(lambda: (r := frame(page)["robots"][0]) and math.isfinite(r["points"][0]["worst"]) and r, "it is judged")
+            assert all(math.isnan(p["worst"]) for p in robot["points"][1:3]), robot["points"]
+            assert page.evaluate("silcView.viewer.ellipsoids.pairs.map((p) => p.felt.visible)") == [True, False, False]
+            rows = page.evaluate("[...document.querySelectorAll('.robot tbody th')].map((n) => n.textContent)")
+            assert rows == ["centre of mass"], rows
+            for said in ("#push-hint", "#pull-body", "#push-buttons"):
+                assert "hand" not in page.text_content(said), page.text_content(said)
+            assert page.is_hidden("#same-push-row"), "there is one robot"
+            assert page.locator("#push-buttons button").count() == 2
+            camera_rests(page, 0.02)
+            next_pictures(page)
+            x, y, z = robot["points"][0]["p"]
+            torso = on_screen(page, 0, [x, y, z + 0.22])  # above the centre of mass
+            page.mouse.move(torso["x"], torso["y"])
+            page.mouse.down()
+            until(lambda: frame(page)["robots"][0]["push"] == 1, "it is held")
+            page.mouse.move(torso["x"] + 20, torso["y"])
+            until(lambda: size(frame(page)["robots"][0]["f"]) > 3, "and pulled")
+            page.mouse.up()
+            until(lambda: frame(page)["robots"][0]["push"] == 0, "let go")
+            page.focus("#canvas")
+            page.keyboard.press("f")
+            until(lambda: frame(page)["robots"][0]["push"] == 1, "pulled by key")
+            page.keyboard.press("f")
+            until(lambda: frame(page)["robots"][0]["push"] == 0, "let go")
+            assert page.faults == [], page.faults
+            page.context.close()
 
 
 def check_told_budget(browser, test):
@@ -352,14 +412,14 @@ def check_told_budget(browser, test):
                 page.focus("#told-0-1")
                 page.keyboard.press(key)
                 until(lambda: abs(told()[1] - value) < 0.5, f"{value} N/m by key {key}")
-            assert page.text_content("#told-0-1-out") == "101 N/m"
+            until(lambda: page.text_content("#told-0-1-out") == "101 N/m", "that one in words")
             page.focus("#told-0-0")
             page.keyboard.press("Home")
             until(lambda: abs(told()[0] - 200) < 1e-3 and abs(told()[1] - 101) < 0.5, "the centre of mass, too")
             # what it was not trained for is answered in words and changes nothing
             page.evaluate("""async () => silcView.viewer.connection.send(
                 (await import('/page/protocol.js')).input.told(0, [5000, 200, 100]))""")
-            until(lambda: "5000 is outside [200, 3000]" in page.text_content("#notices"), "refused in words")
+            until(lambda: any("5000 is outside [200, 3000]" in text for text in notices(page)), "refused in words")
             assert abs(told()[0] - 200) < 1e-3
             if test.pictures:
                 page.screenshot(path=os.path.join(test.pictures, "told.png"))
@@ -392,7 +452,7 @@ def check_recorder(browser, server, test):
     assert frame(page)["time"] < page.evaluate(newest) - 0.9, "one second ago"
     page.click("#link")
     link, shown = page.input_value("#link-text"), frame(page)
-    other = open_page(browser, server.url)
+    other = open_page(browser, server.url, watches=True)
     other.goto("about:blank")
     other.goto(link)
     until(lambda: frame(other) and abs(frame(other)["time"] - shown["time"]) < 1e-9, "the same moment, from its address")
@@ -421,17 +481,17 @@ def check_recorder(browser, server, test):
 def check_two_browsers(browser, server, test):
     """Two browsers, each with its own processes: one has the hand, the other watches and is told why nothing happens."""
     other = test.launch()
-    first, second = open_page(browser, server.url), open_page(other, server.url)
+    first, second = open_page(browser, server.url), open_page(other, server.url, watches=True)
     until(lambda: "You have" in first.text_content("#hand-text"), "the first has the hand")
     until(lambda: "you watch" in second.text_content("#hand-text"), "the second watches")
-    assert "2 pages" in first.text_content("#hand-text")
+    until(lambda: "2 pages" in first.text_content("#hand-text"), "both are counted")
     second.focus("#canvas")
     second.keyboard.press(" ")
     first.keyboard.press("w")
     until(lambda: frame(second)["command"][0] > 0.05, "what the first does the second sees")
     assert not frame(second)["paused"], "what the second wants does not happen"
     told = "another page has its hand on the robots: H asks for it"
-    assert notices(second) == [told] and second.evaluate("noticed.length") == 1, notices(second)
+    assert notices(second) == [told], notices(second)
     first.keyboard.press("x")
     # whatever it tries; one sentence stands there once
     second.click("#push-0")
@@ -442,7 +502,8 @@ def check_two_browsers(browser, server, test):
     second.mouse.move(at["x"] + 5, at["y"] - 20)
     second.mouse.up()
     second.keyboard.press("f")
-    assert notices(second) == [told] and second.evaluate("document.querySelectorAll('#notices p').length") <= 1, notices(second)
+    assert notices(second) == [told], notices(second)
+    assert second.evaluate("(told) => [...document.querySelectorAll('#notices p')].filter((p) => p.textContent === told).length", told) <= 1
     simulate(second, 0.3)
     assert frame(second)["robots"][0]["push"] == 0, "nothing was pushed"
     until(lambda: second.input_value("#policy-0") == "0", "the list shows the robot's policy again")
@@ -450,10 +511,12 @@ def check_two_browsers(browser, server, test):
         .map((n) => +getComputedStyle(n).opacity)""")
     assert len(faint(second)) >= 7 and max(faint(second)) < 0.7, faint(second)
     assert min(faint(first)) == 1, faint(first)
-    first.keyboard.press("x")
-    time.sleep(0.2)
+    until(lambda: frame(second)["command"][0] == 0, "the first has the robots stand")
+    first.keyboard.press("w")
+    until(lambda: frame(second)["command"][0] > 0.05, "the first goes on using its hand")
     second.keyboard.press("h")
     until(lambda: any("has used it within 10 s" in text for text in notices(second)), "it is not given a hand that is used")
+    first.keyboard.press("x")
     assert first.faults == [] and second.faults == [], first.faults + second.faults
     first.context.close()
     until(lambda: "Nobody" in second.text_content("#hand-text"), "the hand is free once the first has gone")
@@ -533,11 +596,13 @@ def check_links(browser, server, test):
             page.context.close()
         page = open_page(browser, one.url)
         simulate(page, 0.3)
-        fits, then = moment(page), frame(page)["time"]
+        fits = moment(page)
+        # the frame itself is in the address, and its time at byte 16
+        then, = struct.unpack_from("<d", base64.urlsafe_b64decode(fits.removeprefix("moment=") + "=="), 16)
         page.context.close()
     with serving(test.silc, test.source, "policies/g1_loco_baseline.onnx") as another:
         page = open_page(browser, another.url + "#" + fits)
-        assert abs(frame(page)["time"] - then) < 0.5 and not page.evaluate("silcView.viewer.recorder.live")
+        assert frame(page)["time"] == then and not page.evaluate("silcView.viewer.recorder.live")
         # places in the first server's lists name nothing here
         until(lambda: page.text_content(".label") == "from another server", "whose policy this is, is not known")
         until(lambda: page.input_value("#policy-0") == "", "nor is it chosen in the list")
@@ -551,7 +616,7 @@ def check_links(browser, server, test):
 
 def check_nonsense_from_a_page(browser, server, test):
     """A page that sends rubbish is answered and closed; the robots go on, and so does another page."""
-    good, bad = open_page(browser, server.url), open_page(browser, server.url)
+    good, bad = open_page(browser, server.url), open_page(browser, server.url, watches=True)
     said = bad.evaluate("""async () => { const { VERSION } = await import('/page/protocol.js');
         return new Promise((resolve) => {
         const socket = new WebSocket(`ws://${location.host}/ws`); let words = [];
@@ -683,6 +748,7 @@ def check_fingers(browser, server, test):
     def fingers(kind, *points):
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [
             {"x": x, "y": y, "id": k} for k, (x, y) in enumerate(points)]})
+    camera_rests(page, 0.02)
     at = on_screen(page, 0, frame(page)["robots"][0]["points"][1]["p"])
     fingers("touchStart", (at["x"], at["y"]))
     until(lambda: frame(page)["robots"][0]["push"] == 1, "the hand is held by a finger")
@@ -726,12 +792,13 @@ def check_export_plays_offline(browser, test):
         path = os.path.join(folder, "recording.html")
         subprocess.run([test.silc, "view", "--export", path, "--seconds", "3", "policies/g1_loco_silc_compliance.onnx"],
                        cwd=test.source, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        page = open_page(browser, "file://" + path)
+        page = open_page(browser, "file://" + path, watches=True)
         # 40 N on the left hand from second 1 on: it is seen, and the recording begins again after its end
         pushed = until(lambda: (r := frame(page)["robots"][0])["push"] and r["f"][2] < -30 and r, "the recorded push")
         assert pushed["moved"][2] < 0, pushed
         until(lambda: frame(page)["time"] < 0.9, "the beginning again")
         assert page.is_hidden("#push-0") and page.is_visible("#scrub")
+        assert page.is_disabled("#policy-0") and page.is_disabled("#budget-0"), "there is nothing to choose"
         assert page.faults == [], page.faults
         page.context.close()
 
@@ -750,7 +817,7 @@ def check_states_are_served(browser, test):
             page.context.close()
         keep_rows(path, 40)
         with serving(test.silc, test.source, policy, "--states", path) as server:
-            page = open_page(browser, server.url)
+            page = open_page(browser, server.url, watches=True)
             until(lambda: frame(page)["time"] > 0.5, "it plays")
             until(lambda: frame(page)["time"] < 0.3, "and begins again after its end")
             assert page.is_hidden("#push-0") and page.is_visible("#scrub")
@@ -858,36 +925,46 @@ def main():
     test = parser.parse_args()
     test.silc, test.policies = (str(pathlib.Path(p).resolve()) for p in (test.silc, test.policies))
     executable = find_browser()
-    failed, started = 0, time.monotonic()
+    started = time.monotonic()
     # the recorder first: there is little yet that `silc observe --states` would have to look at
     shared = [check_recorder, check_loads_and_shows, check_two_browsers,
               check_nonsense_from_a_page, check_malformed_frames, check_quick_screen, check_links, check_origin,
-              check_state_to_pixel, check_curves, check_pace, check_pictures, check_mouse, check_fingers,
+              check_state_to_pixel, check_curves, check_pace, check_camera, check_shapes, check_pictures, check_mouse, check_fingers,
               check_pushes, check_keyboard, check_changes]
     # with one robot of which all is known, and one whose action loop is unstable
     known = [check_drag_agrees_with_shake, check_table, check_ellipsoids, check_arrows, check_predicted_line]
     alone = [check_readme_picture, check_fuzzed_inputs, check_colours, check_shadows, check_reconnects, check_token,
-             check_export_plays_offline, check_states_are_served, check_run_changes_over, check_told_budget]
+             check_export_plays_offline, check_states_are_served, check_run_changes_over, check_told_budget,
+             check_other_robot]
     name_of = lambda check: check.__name__.removeprefix("check_")
     chosen = lambda check: not test.only or name_of(check) in test.only.split(",")
-    def run(check, *arguments):
-        nonlocal failed
-        name = name_of(check)
-        if not chosen(check):
-            return
-        # A machine that holds up a picture or a click for seconds is no finding: what fails has a second try, on a page of
-        # its own, and the log keeps why.
-        for last in (False, True):
-            begin = time.monotonic()
-            try:
-                check(browser, *arguments, test)
-                print(f"ok {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-                return
-            except Exception as error:  # the others are worth knowing, too
-                print(f"{'FAILED' if last else 'once more'} {name}: {type(error).__name__}: {error}", flush=True)
-                for context in browser.contexts:
-                    context.close()
-        failed += 1
+    tries, held = {}, set()  # of the checks, by name
+
+    def attempt(check, *arguments):
+        """Whether it held. A machine that holds up a picture or a click for seconds is no finding: what fails has a second
+        try, and the log keeps why."""
+        name, begin = name_of(check), time.monotonic()
+        tries[name] = tries.get(name, 0) + 1
+        try:
+            check(browser, *arguments, test)
+            held.add(name)
+            print(f"ok {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        except Exception as error:  # the others are worth knowing, too
+            print(f"{'FAILED' if tries[name] == TRIES else 'once more'} {name}: {type(error).__name__}: {error}", flush=True)
+            for context in browser.contexts:
+                context.close()
+        return name in held
+
+    def run_together(checks, *policies):
+        """All on one server, but for what comes after a failure: that may have left it paused, or in slow motion."""
+        left = [check for check in checks if chosen(check) for _ in range(TRIES)]
+        while left:
+            with serving(test.silc, test.source, *policies) as server:
+                while left:
+                    check = left.pop(0)
+                    if not attempt(check, server):
+                        break
+                    left = [other for other in left if other != check]
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         test.folder, test.unstable = folder, write_policy(test, "unstable", folder)
@@ -895,21 +972,18 @@ def main():
         test.launch = lambda: playwright.chromium.launch(executable_path=executable, args=[
             "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"])
         browser = test.launch()
-        if any(map(chosen, shared)):
-            with serving(test.silc, test.source) as server:
-                for check in shared:
-                    run(check, server)
+        run_together(shared)
         if any(map(chosen, known)):
             shaken(test)
-            with serving(test.silc, test.source, test.steady, test.unstable) as server:
-                for check in known:
-                    run(check, server)
+            run_together(known, test.steady, test.unstable)
         # these have servers of their own, and the processor to themselves
-        for check in alone:
-            run(check)
+        for check in filter(chosen, alone):
+            any(attempt(check) for _ in range(TRIES))
         browser.close()
-    print(f"{time.monotonic() - started:.0f} s in all")
-    return 1 if failed else 0
+    again = [name for name, count in tries.items() if count > 1]
+    print(f"{len(held)} of {len(tries)} checks hold; tried again: {', '.join(again) or 'none'}; "
+          f"{time.monotonic() - started:.0f} s in all")
+    return 0 if len(held) == len(tries) else 1
 
 
 if __name__ == "__main__":

@@ -72,4 +72,10 @@ inline void WriteUnstablePolicy(const std::string& path) {
   WriteOnnx(path, stand.network, "obs", "actions", metadata);
 }
 
+/// Writes a robot without hands that stands: the regulator of silc/lqr for the Berkeley Humanoid.
+inline void WriteHandlessPolicy(const std::string& path) {
+  const StandPolicy stand = DesignStandPolicy(RobotModel::Load("berkeley"));
+  WriteOnnx(path, stand.network, "obs", "actions", MetadataFor(stand.layout, "test_policies"));
+}
+
 }  // namespace silc

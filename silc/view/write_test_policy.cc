@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_test_policy commanded|unstable OUT.onnx: a policy of test_policies.h, for the test in a
-// browser.
+// write_test_policy commanded|unstable|handless OUT.onnx: a policy of test_policies.h, for the test
+// in a browser.
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
       silc::WriteCommandedPolicy(argv[2]);
     } else if (kind == "unstable") {
       silc::WriteUnstablePolicy(argv[2]);
+    } else if (kind == "handless") {
+      silc::WriteHandlessPolicy(argv[2]);
     } else {
       return 2;
     }

@@ -2,6 +2,8 @@
 // A camera that turns about a point and goes along with the robots: mouse, touch and keys.
 import * as THREE from 'three';
 
+const FOLLOW = 0.1;  // [s] in which the camera makes up 63 % of what the robots are ahead
+
 export class OrbitCamera {
   constructor(camera) {
     this.camera = camera;
@@ -33,7 +35,8 @@ export class OrbitCamera {
     this.height = Math.min(2, Math.max(0, this.height + dy));
   }
 
-  follow(centre) { this.centre.lerp(centre, 0.15); }
+  // `passed` [s] since the last time: where pictures are seldom the camera is as quick
+  follow(centre, passed) { this.centre.lerp(centre, 1 - Math.exp(-Math.max(0, passed) / FOLLOW)); }
 
   update() {
     const at = new THREE.Vector3(this.centre.x + this.side.x, this.centre.y + this.side.y, this.height);

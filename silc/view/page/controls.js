@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel: what is asked of the robots, by mouse, finger or key, and what is read from them.
-import { input, MODES, STATUS, WHY, POINTS } from 'view/protocol.js';
+import { input, isOver, MODES, STATUS, WHY, POINTS } from 'view/protocol.js';
 import { verdict } from 'view/ellipsoids.js';
 
 const byId = (id) => document.getElementById(id);
@@ -90,7 +90,8 @@ export class Controls {
     const bodies = description.bodies.map((name, i) => element('option', { value: String(i) }, name)).slice(1);
     byId('pull-body').replaceChildren(...hands, ...bodies);
     byId('pull-robot').replaceChildren(...Array.from({ length: description.robots }, (_, i) => element('option', { value: String(i) }, `robot ${i + 1}`)));
-    byId('pull-robot-row').hidden = description.robots < 2;
+    byId('pull-robot-row').hidden = byId('same-push-row').hidden = description.robots < 2;
+    byId('push-hint').textContent = `Drag ${description.hands.length ? 'a hand, or any body,' : 'any body'} with the mouse.`;
     this.cards = [];
     for (let i = 0; i < description.robots; ++i) this.cards.push(this.card(i));
     byId('readings').replaceChildren(...this.cards.map((c) => c.node));
@@ -105,11 +106,13 @@ export class Controls {
     this.choose(budget, (index) => input.budget(i, index));
     const says = element('p', { id: `verdict-${i}`, className: 'verdict' }, '–');
     const line = element('p', { id: `line-${i}`, className: 'hint' });
-    const push = element('p', { id: `push-line-${i}` });
-    const rows = POINTS.slice(0, 3).map((name) => ({ name, cells: [0, 1, 2, 3].map(() => element('td', {}, '–')) }));
+    const push = element('p', { id: `push-line-${i}`, className: 'push' });
+    const shown = this.description.hands.length ? 3 : 1;  // without hands the centre of mass alone
+    const rows = POINTS.slice(0, shown).map((name) => ({ name, cells: [0, 1, 2, 3].map(() => element('td', {}, '–')) }));
     const table = element('table', {},
       element('thead', {}, element('tr', {}, ...['mm per 10 N', 'x', 'y', 'z', 'budget'].map((t, k) => element('th', k ? { style: 'text-align:right' } : {}, t)))),
       element('tbody', {}, ...rows.map((r) => element('tr', {}, element('th', {}, r.name), ...r.cells))));
+    policy.disabled = budget.disabled = document.body.classList.contains('recorded');
     const told = this.toldSliders(i);
     const node = element('div', { className: 'robot' }, element('label', { className: 'needs-hand' }, 'policy', policy), element('label', { className: 'needs-hand' }, 'budget', budget), told.node, says, line, table, push);
     node.style.borderLeftColor = `var(--robot-${i})`;
@@ -269,7 +272,7 @@ export class Controls {
     card.says.textContent = judged
       ? `budget ${word === 'holds' ? 'holds' : 'does not hold'}: σ ${digits(r.sigma)}, worst direction ${digits(r.worst)}`
       : `not judged${r.status ? ': ' + WHY[r.status] : ''}`;
-    card.line.textContent = `${STATUS[robot.status]}, ${MODES[robot.mode]}; spectral radius ${digits(r.radius)}` +
+    card.line.textContent = (robot.status ? STATUS[robot.status] + ', ' : '') + `${MODES[robot.mode]}; spectral radius ${digits(r.radius)}` +
       (robot.falls ? `; fell ${robot.falls}×` : '');
     card.rows.forEach((row, k) => {
       const point = robot.points[k], kind = verdict(point.worst);
@@ -278,8 +281,8 @@ export class Controls {
       row.cells[3].className = 'verdict ' + kind;
     });
     const predicted = 100 * norm(robot.predicted);
-    card.push.textContent = robot.push
-      ? `pushed with ${digits(norm(robot.f), 1)} N: moved ${digits(100 * norm(robot.moved), 1)} cm` +
+    card.push.textContent = isOver(robot) ? `after the push: ${digits(100 * norm(robot.moved), 1)} cm from where it was`
+      : robot.push ? `pushed with ${digits(norm(robot.f), 1)} N: moved ${digits(100 * norm(robot.moved), 1)} cm` +
         (Number.isFinite(predicted) ? `, predicted ${digits(predicted, 1)} cm` : '')
       : '';
   }

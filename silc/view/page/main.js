@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the page together: frames come in and are acknowledged, the newest is drawn.
 import * as THREE from 'three';
-import { decodeState, input } from 'view/protocol.js';
+import { decodeState, input, isOver } from 'view/protocol.js';
 import { Connection } from 'view/connection.js';
 import { RobotScene, addressSays } from 'view/scene.js';
 import { OrbitCamera } from 'view/camera.js';
@@ -216,7 +216,8 @@ class Viewer {
     this.robots.show(frame);
     this.ellipsoids.show(frame, place);
     this.arrows.show(frame, place);
-    this.orbit.follow(this.robots.centre(frame));
+    this.orbit.follow(this.robots.centre(frame), (now - (this.followed ?? now)) / 1000);
+    this.followed = now;
     this.orbit.update();
     this.robots.render(now);
     if (this.presented) this.presented.drawn(frame.sequence);
@@ -256,7 +257,7 @@ class Viewer {
       const arrow = this.arrows.robots[i].push;
       const tip = robot.push && arrow.group.visible ? arrow.tip : this.robots.place(i, robot.p);
       put(this.labels[i].push, robot.push ? this.robots.project(tip.clone().add(new THREE.Vector3(0, 0, 0.07))) : null,
-        `${force.toFixed(1)} N · ${moved.toFixed(1)} cm`);
+        (isOver(robot) ? '' : `${force.toFixed(1)} N · `) + `${moved.toFixed(1)} cm`);
     });
   }
 }

@@ -13,6 +13,9 @@ export const MODES = ['double support', 'left support', 'right support', 'flight
 export const WHY = ['', 'not finite', 'a point cannot move', 'no stance', 'the action is an integrator',
   'the action loop is unstable', 'no compliance', 'the budget is not positive', 'no convergence', 'in flight'];
 
+// Whether a button's push is over, and its displacement is followed on.
+export const isOver = (robot) => robot.push === 2 && robot.f.every((f) => f === 0);
+
 // Reads numbers one after the other.
 class Reader {
   constructor(view, at) { this.view = view; this.at = at; }
