@@ -457,6 +457,8 @@ void LiveSimulation::StepRobot(int index, bool leads) {
     if (observer_) {
       observer_->Offer(index, &loop, robot.tracker.mode(), robot.setup, held);
       robot.reading = observer_->Latest(index, robot.setup->number);
+      // its clock begins again where it is stood up
+      if (robot.reading && robot.reading->time > loop.time()) robot.reading.reset();
     } else {
       ObservedState state;
       CopyMoment(&loop, robot.tracker.mode(), robot.setup, held, &state);
@@ -492,6 +494,9 @@ void LiveSimulation::StepRobot(int index, bool leads) {
     robot.status = loop.Advance();
     loop.SetHooks({}, {});
   }
+
+  // what it was while it stood says nothing of one that lies
+  if (robot.status != LoopStatus::kRunning) robot.reading.reset();
 
   // a robot that cannot go on stands up again
   const bool broken =

@@ -336,7 +336,13 @@ TEST(LiveSimulation, ARobotThatFellStandsUpAgain) {
   SimulationOptions options;
   options.policies = {SourcePath(kSilc)};
   LiveSimulation simulation(options);
-  StepFor(&simulation, 0.5);
+  const auto observed = [](const StateFrame& frame) {
+    return !std::isnan(frame.robots[0].reading.loop_radius);
+  };
+  for (int i = 0; i < 6000 && !observed(simulation.Step()); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(observed(simulation.Step()));
   // what no robot of 33 kg stands: 300 N sideways at the head for a second
   Input grab = Word(InputType::kGrab, 0, 16);
   simulation.Apply(grab);
@@ -353,8 +359,13 @@ TEST(LiveSimulation, ARobotThatFellStandsUpAgain) {
   }
   ASSERT_FALSE(frame.robots.empty()) << "it did not fall";
   EXPECT_EQ(frame.robots[0].falls, 1);
+  EXPECT_FALSE(observed(frame)) << "what it was while it stood says nothing of one that lies";
+  EXPECT_TRUE(frame.robots[0].points[1].C_felt.array().isNaN().all());
   simulation.Apply(Word(InputType::kRelease));
-  frame = StepFor(&simulation, 3);
+  for (int i = 0; i < 150; ++i) {
+    frame = simulation.Step();
+    EXPECT_FALSE(frame.robots[0].reading.age < 0) << "a state of before it was stood up";
+  }
   EXPECT_EQ(frame.robots[0].status, static_cast<std::uint8_t>(LoopStatus::kRunning));
 }
 
