@@ -82,7 +82,7 @@ class RegulatorReadingTest : public LiveReadingTest {
  protected:
   RegulatorReadingTest() : LiveReadingTest(Written()) {}
   static std::string Written() {
-    const std::string file = ::testing::TempDir() + "silc_live_reading_regulator.onnx";
+    std::string file = ::testing::TempDir() + "silc_live_reading_regulator.onnx";
     WriteCommandedPolicy(file);
     return file;
   }
@@ -121,7 +121,7 @@ class UnstableReadingTest : public LiveReadingTest {
  protected:
   UnstableReadingTest() : LiveReadingTest(Written()) {}
   static std::string Written() {
-    const std::string file = ::testing::TempDir() + "silc_live_reading_unstable.onnx";
+    std::string file = ::testing::TempDir() + "silc_live_reading_unstable.onnx";
     WriteUnstablePolicy(file);
     return file;
   }

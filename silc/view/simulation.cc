@@ -229,7 +229,7 @@ void LiveSimulation::GivePolicy(Robot* robot,
                                 LoadedPolicy loaded,
                                 bool keep_state) {
   const std::string& file = policy_files_[index];
-  auto& [notes, policy] = loaded;
+  auto [notes, policy] = std::move(loaded);
   // whatever can be refused is refused before the robot has changed
   std::optional<std::string> asked;
   if (policy.sees_budget()) {
@@ -256,7 +256,7 @@ void LiveSimulation::GivePolicy(Robot* robot,
     loop->data()->time = data->time;
   }
   robot->loop = std::move(loop);
-  robot->notes = notes;
+  robot->notes = std::move(notes);
   robot->policy = index;
   robot->asked = asked;
   robot->chosen = std::move(chosen);
