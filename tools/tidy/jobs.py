@@ -7,8 +7,8 @@ and matched once for all of its sources, which is most of the work. The analyzer
 of the main file alone, so it runs on each source by itself.
 
 Reads sources, one a line, the most urgent first. Writes jobs, one a line: "unit FILE", "analyzer
-FILE" or, for a source that is a unit by itself, "both FILE". Tells on standard error which sources
-no target of this configuration compiles. Leaves BUILD/sources/compile_commands.json, which has the
+FILE UNIT" or, for a source that is a unit by itself, "both FILE". Tells on standard error which
+sources no target of this configuration compiles. Leaves BUILD/sources/compile_commands.json, which has the
 command of each source.
 """
 
@@ -46,6 +46,6 @@ for source in sys.stdin.read().split():
         if unit not in begun:
             print("unit", unit)
             begun.add(unit)
-        print("analyzer", source)
+        print("analyzer", source, unit)
 if skipped:
     print("not looked at, since the tidy preset does not build them:", *skipped, file=sys.stderr)
