@@ -191,8 +191,11 @@ def mutate_metadata(data, rng):
         at = rng.choice(entries)
         entry = dict(fields(parts[at][1]))
         which = rng.choice([1, 2, 2, 2])  # the key, or its value
-        json_now = which == 2 and entry[2][:1] in (b"{", b"[")
-        entry[which] = (mutate_json if json_now else mutate_text)(entry[which], rng)
+        how = mutate_json if entry[which][:1] in (b"{", b"[") else mutate_text
+        try:
+            entry[which] = how(entry[which], rng)
+        except (ValueError, RecursionError):  # no JSON any more
+            entry[which] = mutate_text(entry[which], rng)
         parts[at] = (14, b"".join(field(k, v) for k, v in entry.items()))
     return b"".join(field(number, payload) for number, payload in parts)
 
