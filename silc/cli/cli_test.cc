@@ -474,6 +474,30 @@ TEST_F(Cli, CheckTurnsAViolationIntoAFailure) {
       << outcome.text;
 }
 
+// A policy without a budget is judged by one that nobody chose, so the verbs say which; where the
+// file carries a budget or the user names one, there is nothing to say.
+TEST_F(Cli, AMissingBudgetIsTold) {
+  const std::string words = "no budget inside; judged by '";
+  const std::string eval = "eval budget --episodes 1 --seconds 0.2 --policy ";
+  const std::string inside = Path("inside.onnx");
+  ASSERT_EQ(Silc("export " + *stand_ + " " + inside + " --mode high-stiff").code, 0);
+  for (const std::string& run : {std::string("observe "), eval}) {
+    const Outcome none = Silc(run + *stand_);
+    EXPECT_NE(none.text.find(*stand_ + ": " + words + "compliance'\n"), std::string::npos)
+        << none.text;
+    for (const std::string& other : {*stand_ + " --mode soft", inside}) {
+      const Outcome said = Silc(run + other);
+      EXPECT_EQ(said.code, 0) << said.text;
+      EXPECT_EQ(said.text.find(words), std::string::npos) << said.text;
+    }
+  }
+  // beside one with a budget it is measured by that one
+  const Outcome beside = Silc(eval + inside + " " + *stand_);
+  EXPECT_NE(beside.text.find(*stand_ + ": " + words + "high-stiff'\n"), std::string::npos)
+      << beside.text;
+  fs::remove(inside);
+}
+
 // --check goes by the budget inside the policy: its numbers and its condition.
 TEST_F(Cli, CheckGoesByTheBudgetInsideThePolicy) {
   const std::string policy = Path("inside.onnx");

@@ -254,6 +254,12 @@ UserBudget ChooseForAll(const EvalArguments& args,
   }
   if (args.mode) chosen = ReadPlainBudget(*args.mode);
   if (!chosen) chosen = ReadBudget(kDefaultMode);
+  if (!args.mode) {
+    for (const NamedPolicy& policy : *policies) {
+      if (!policy.notes.mode.empty() || !policy.notes.budget.empty()) continue;
+      fmt::print("{}\n", Printable(NoBudgetText(policy.path, *chosen)));
+    }
+  }
   NeedPointsOf(chosen->spec, robot);  // where ChooseBudget() had nothing to choose
   return *chosen;
 }

@@ -42,6 +42,7 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
 UserBudget TellChosenBudget(const ChosenBudget& chosen) {
   if (!chosen.warning.empty()) fmt::print(stderr, "silc: {}\n", Printable(chosen.warning));
   if (!chosen.told_text.empty()) fmt::print("{}\n", Printable(chosen.told_text));
+  if (!chosen.default_text.empty()) fmt::print("{}\n", Printable(chosen.default_text));
   return chosen.judged;
 }
 

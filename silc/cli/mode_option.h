@@ -26,7 +26,8 @@ CLI::Option* AddBudgetOption(CLI::App* verb, std::optional<std::string>* budget)
 void AddRetiredFlag(CLI::App* verb, const std::string& flag, const std::string& where);
 
 /// The budget to judge by, after the user has been told what ChooseBudget() has to say: a file
-/// without its numbers on stderr, what a commanded policy is told on stdout.
+/// without its numbers on stderr; what a commanded policy is told, or that there was no budget
+/// inside, on stdout.
 UserBudget TellChosenBudget(const ChosenBudget& chosen);
 
 }  // namespace silc

@@ -8,6 +8,10 @@
 
 namespace silc {
 
+std::string NoBudgetText(const std::string& onnx_path, const UserBudget& judged) {
+  return fmt::format("{}: no budget inside; judged by '{}'", onnx_path, judged.name);
+}
+
 ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
                           const std::optional<std::string>& budget,
                           const TrainingNotes& notes,
@@ -37,6 +41,7 @@ ChosenBudget ChooseBudget(const std::optional<std::string>& mode,
     if (!mode) {
       chosen.judged = found.budget;
       chosen.warning = found.warning;
+      if (!found.own) chosen.default_text = NoBudgetText(onnx_path, found.budget);
     }
   }
   if (mode) chosen.judged = ReadPlainBudget(*mode);

@@ -16,10 +16,15 @@ struct ChosenBudget {
   BudgetCommand command;             // the ranges of a commanded policy; none for the others
   std::optional<BudgetValues> told;  // what a commanded policy is told
   std::string told_text;             // the same as a sentence for the user; "" for the others
+  std::string default_text;          // a sentence for the user: the file has none inside; or ""
   std::string warning;               // a sentence for the user: the file lacks its numbers; or ""
 };
 
-/// Chooses by what the user said: `mode` (--mode) judges, else the budget inside the policy's file.
+/// "a.onnx: no budget inside; judged by 'compliance'".
+std::string NoBudgetText(const std::string& onnx_path, const UserBudget& judged);
+
+/// Chooses by what the user said: `mode` (--mode) judges, else the budget inside the policy's file,
+/// else the default mode.
 /// A commanded policy is told `budget` (--budget), and judged by it where there is no `mode`.
 ///
 /// Throws ConfigError for a budget that bounds points which the robot does not have
