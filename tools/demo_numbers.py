@@ -58,7 +58,7 @@ def shake(result):
     measured = result["shake"]["measured"][0]
     for label, values in (("the servo's springs alone", model["PD alone"]),
                           ("one-step K₁", model["one-step K₁"]),
-                          ("static K_s with gravity", model["K_s with gravity"]),
+                          ("static K_s with weight", model["K_s with weight"]),
                           (f"measured at ±{measured['force']:g} N", measured["one_axis"])):
         line(f"left hand, x, y, z: {label}",
              "".join(f"{number(value):>6}" for value in values) + " N/m")

@@ -21,7 +21,7 @@ def result(ratio):
         curve = {"panel": f"left hand against the base, {axis}", "x": commanded}
         curves.append({**curve, "label": "commanded", "y": commanded})
         curves.append({**curve, "label": "measured", "y": [ratio * c for c in commanded[:2]] + [None]})
-        curves.append({**curve, "label": "K_s with gravity", "y": [ratio * c for c in commanded]})
+        curves.append({**curve, "label": "K_s with weight", "y": [ratio * c for c in commanded]})
     return json.dumps({"experiment": "knob", "curves": curves}) + "\n"
 
 

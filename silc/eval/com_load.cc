@@ -14,7 +14,7 @@ namespace {
 
 const std::vector<double> kForces = {5, 10, 20};  // [N]
 constexpr std::size_t kJudged = 1;                // 10 N: what is held against model and budget
-constexpr std::size_t kModel = 3;                 // of ShakeResult::predictions: K_s with gravity
+constexpr std::size_t kModel = 3;                 // of ShakeResult::predictions: K_s with weight
 const char* kAxes[] = {"x", "y", "z"};
 
 struct Trial {

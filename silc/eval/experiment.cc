@@ -274,7 +274,7 @@ Experiment DeclareComLoad() {
   return {.name = m.experiment(),
           .what =
               "standing, ±5, ±10 and ±20 N at the centre of mass: what is felt, against K_s with "
-              "gravity and the spec",
+              "weight and the spec",
           .paper = "",
           .episodes = 6,
           .unit = "trials",

@@ -48,10 +48,8 @@ KnobMetrics::Point KnobMetrics::DeclarePoint(const std::string& name, const std:
       DeclareAxes(name + "_least", label + ": least measured/commanded", "", Better::kHigher),
       DeclareAxes(name + "_span", label + ": measured at the ends, high/low", "", Better::kHigher),
       Declare(name + "_monotone", label + ": neighbouring values in order", "%", Better::kHigher),
-      Declare(name + "_over_model",
-              label + ": measured/K_s with gravity, median",
-              "",
-              Better::kNeither),
+      Declare(
+          name + "_over_model", label + ": measured/K_s with weight, median", "", Better::kNeither),
       DeclareOfBudget(
           name + "_within_standing", label + ": σ ≤ 1 standing, worst value", "%", Better::kHigher),
       DeclareOfBudget(

@@ -42,12 +42,12 @@ struct HandLoadMetrics : MetricTable {
   AxisMetrics one_step = DeclareAxes("one_step", "one-step K₁", "N/m", Better::kNeither);
   AxisMetrics static_stiffness = DeclareAxes("static", "static K_s", "N/m", Better::kNeither);
   AxisMetrics static_gravity =
-      DeclareAxes("static_gravity", "K_s with gravity", "N/m", Better::kNeither);
+      DeclareAxes("static_gravity", "K_s with weight", "N/m", Better::kNeither);
   // the hand on the base, pulled against it: what a budget's hands are about
   AxisMetrics on_base =
       DeclareAxes("on_base", "on the base, measured ±10 N", "N/m", Better::kNeither);
   AxisMetrics on_base_static_gravity = DeclareAxes(
-      "on_base_static_gravity", "on the base, K_s with gravity", "N/m", Better::kNeither);
+      "on_base_static_gravity", "on the base, K_s with weight", "N/m", Better::kNeither);
   // where the budget has hands
   AxisMetrics spec = DeclareAxesOfBudget("spec", "on the base, specified", "N/m", Better::kNeither);
   AxisMetrics on_base_over_spec = DeclareAxesOfBudget(
@@ -215,9 +215,9 @@ struct ComLoadMetrics : MetricTable {
   AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
   AxisMetrics measured_20n = DeclareAxes("measured_20n", "measured ±20 N", "N/m", Better::kNeither);
   AxisMetrics static_gravity =
-      DeclareAxes("static_gravity", "K_s with gravity", "N/m", Better::kNeither);
+      DeclareAxes("static_gravity", "K_s with weight", "N/m", Better::kNeither);
   AxisMetrics measured_over_model =
-      DeclareAxes("measured_over_model", "measured/K_s with gravity", "", Better::kNeither);
+      DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
   // where the budget has a centre of mass
   AxisMetrics spec = DeclareAxesOfBudget("spec", "specified", "N/m", Better::kNeither);
   AxisMetrics measured_over_spec =

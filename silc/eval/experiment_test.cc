@@ -228,7 +228,7 @@ TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
   }
 }
 
-// Ramps against a twin, and the derivatives of policy and contact (K_s with gravity), share no
+// Ramps against a twin, and the derivatives of policy and contact (K_s with weight), share no
 // code. The regulator does not step: −40 N at once are too much for it, and the result says that.
 TEST(HandLoad, RampsAndModelAgree) {
   ExperimentOptions options = Options(1);
@@ -329,7 +329,7 @@ TEST(Experiments, TellAnActionThatIsNotFinite) {
 }
 
 // The same at the centre of mass, where a person pushes.
-TEST(ComLoad, WhatIsFeltIsTheModelWithGravity) {
+TEST(ComLoad, WhatIsFeltIsTheModelWithWeight) {
   ExperimentOptions options = Options(1);
   options.budget = ReadBudget("compliance,com=100/100/20000");
   const ExperimentResult r = RunComLoad(Stand(), options, {});

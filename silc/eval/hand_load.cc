@@ -185,12 +185,12 @@ void AddRampCurves(const std::vector<LoadTrial>& trials,
   };
   if (!in_world.levels.empty()) {
     result->curves.push_back(RampCurve(in_world, axis));
-    add_model(in_world, "K_s with gravity", declared.static_gravity, Curve::Style::kSolid);
+    add_model(in_world, "K_s with weight", declared.static_gravity, Curve::Style::kSolid);
     add_model(in_world, "one-step K₁", declared.one_step, Curve::Style::kDotted);
   }
   if (on_base.levels.empty()) return;
   result->curves.push_back(RampCurve(on_base, axis));
-  add_model(on_base, "K_s with gravity", declared.on_base_static_gravity, Curve::Style::kSolid);
+  add_model(on_base, "K_s with weight", declared.on_base_static_gravity, Curve::Style::kSolid);
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->curves.push_back(Spring(on_base, "specified", axis, spec, Curve::Style::kDashed));

@@ -370,7 +370,7 @@ void AddSweep(const KnobRuns& runs, Knob point, ExperimentResult* result) {
     measured.log_x = measured.log_y = true;
     Curve model = measured, line = measured;
     measured.style = Curve::Style::kPoints;
-    model.label = "K_s with gravity";
+    model.label = "K_s with weight";
     line.label = "commanded";
     line.style = Curve::Style::kDashed;
     line.shared = true;

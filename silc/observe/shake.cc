@@ -166,7 +166,7 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
       contact_status == StiffnessStatus::kOk
           ? ComputeGeometricStiffness(robot, *loop.data(), loop.tau(), contact, &H)
           : contact_status;
-  add("K_s with gravity",
+  add("K_s with weight",
       static_status == StiffnessStatus::kOk ? geometric : static_status,
       quasi_static.K,
       &H);

@@ -39,7 +39,7 @@ struct ShakeLevel {
 
 /// What the mathematics says of the same moment. One column of the comparison.
 struct ShakePrediction {
-  std::string name;  // "K_s with gravity"
+  std::string name;  // "K_s with weight"
   StiffnessStatus status = StiffnessStatus::kNotFinite;
   Eigen::Vector3d one_axis;  // [N/m] 1/C_ii
   Eigen::Matrix3d C_x;       // [m/N]
@@ -56,7 +56,7 @@ struct ShakeResult {
   double watched = 0;        // [s] that long
   double friction_loss = 0;  // [N·m] the largest of the model's joints
   std::vector<ShakeLevel> levels;
-  /// PD alone, K₁, K_s, K_s with what gravity adds: from naive to complete.
+  /// PD alone, K₁, K_s, K_s with weight: from naive to complete.
   std::vector<ShakePrediction> predictions;
 };
 

@@ -35,7 +35,7 @@ TEST(Shake, TheModelPredictsWhatAPushMeasures) {
     ASSERT_EQ(result.settled, LoopStatus::kRunning);
     ASSERT_EQ(result.mode, ContactMode::kDoubleSupport);
     const Eigen::Matrix3d measured = result.levels[0].Compliance();
-    const ShakePrediction model = Find(result, "K_s with gravity");
+    const ShakePrediction model = Find(result, "K_s with weight");
     ASSERT_EQ(model.status, StiffnessStatus::kOk);
     // what is left is the give of the contacts (a hundredth of MuJoCo's usual) and the curvature
     // over the millimetres travelled: 1 to 3 % when measured

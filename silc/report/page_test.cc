@@ -198,7 +198,7 @@ TEST(Page, TabulatesTheKnob) {
   line.label = "commanded";
   line.shared = true;
   line.y = {100, 1000};
-  model.label = "K_s with gravity";
+  model.label = "K_s with weight";
   model.y = {87, 654};
   long_one.panel = "over time";
   long_one.x.assign(200, 1);

@@ -47,9 +47,10 @@ struct LiveReading {
 
 /// Observes one moment for the viewer: σ, worst direction and spectral radius as `silc observe`
 /// gives them, and for each point of kViewPoints
-///   - C_felt, what a lasting force would find: (S11) of K_s with every channel followed, gravity's
-///     own stiffness included, as the last prediction of `silc observe --shake`. NaN where the
-///     action loop is unstable: (S3) is what that loop settles at;
+///   - C_felt, what a lasting force would find: (S11) of K_s with weight, every channel followed,
+///   as
+///     the last prediction of `silc observe --shake`. NaN where the action loop is unstable: (S3)
+///     is what that loop settles at;
 ///   - C_budget = J M⁻¹ Jᵀ, M the budget (S6): the least that a robot inside its budget gives way.
 ///     At the centre of mass that is the budget's own diagonal; a hand in the world stands on arm
 ///     and legs;

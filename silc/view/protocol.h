@@ -25,7 +25,7 @@ inline constexpr int kHeldPoint = 3;
 /// One point of the robot and what a lasting force would do to it.
 struct PointView {
   Eigen::Vector3d p_W = Eigen::Vector3d::Zero();  // [m]
-  Eigen::Matrix3d C_felt;    // [m/N] (S11) of K_s with gravity; NaN where there is none
+  Eigen::Matrix3d C_felt;    // [m/N] (S11) of K_s with weight; NaN where there is none
   Eigen::Matrix3d C_budget;  // [m/N] of the budget (S6) alone; NaN where there is none
   /// [1] worst direction of what is judged at this point against the budget; it holds up to 1.
   double worst = 0;

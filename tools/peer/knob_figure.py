@@ -19,6 +19,7 @@ import sys
 COLORS = ("#0b6bcb", "#d1570a", "#2e7d32", "#7b3fa0")
 POINT = "left hand against the base"
 AXES = "xyz"
+MODEL = ("K_s with weight", "K_s with gravity")  # the second in files written before its name changed
 WIDTH, HEIGHT = 300, 300  # of a panel, without what stands around it
 LEFT, TOP, GAP, BOTTOM = 64, 34, 36, 84
 
@@ -111,8 +112,9 @@ def figure(sweeps, labels, point=POINT):
         out += panel.frame(f"{point}, {axis}", k == 0)
         out.append(panel.line([(x_ticks[0], x_ticks[0]), (x_ticks[-1], x_ticks[-1])], "#444", "5 4"))
         for sweep, color in zip(sweeps, COLORS):
-            if sweep[axis].get("K_s with gravity"):
-                out.append(panel.line(sweep[axis]["K_s with gravity"], color))
+            model = next((sweep[axis][label] for label in MODEL if sweep[axis].get(label)), None)
+            if model:
+                out.append(panel.line(model, color))
             out += panel.dots(sweep[axis].get("measured", []), color)
     middle, under = LEFT + (3 * WIDTH + 2 * GAP) / 2, TOP + HEIGHT + 38
     out.append(f'<text x="{middle}" y="{under}" text-anchor="middle">commanded [N/m]</text>')
