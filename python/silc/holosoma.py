@@ -16,7 +16,7 @@ import torch
 from holosoma.agents.ppo.ppo import PPO
 from torch import nn
 
-from .packing import PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401  (PenaltySetup: for environments)
+from .packing import PER_JOINT, PenaltySetup, pack_contacts, unpack_contacts  # noqa: F401  (PenaltySetup: for environments)
 from .torch import PenaltyOptions, add_gradients
 from .torch.actors import input_scaling
 
@@ -41,7 +41,7 @@ class SilcPPO(PPO):
 
     def _setup_storage(self) -> None:
         super()._setup_storage()
-        self.storage.register("silc", shape=(1 + 18 * self.penalty.kp.shape[0],), dtype=torch.float)
+        self.storage.register("silc", shape=(1 + PER_JOINT * self.penalty.kp.shape[0],), dtype=torch.float)
         add = self.storage.add
         # the state that the actor saw, not the one its action led to
         self.storage.add = lambda **data: add(silc=self._seen, **data)

@@ -58,7 +58,7 @@ def robot_points(robot: str) -> dict:
 
 
 class stiffness_terms:
-    """Observation term: contact mode and the Jacobians of (S5), (B, 1 + 18 n), of every environment."""
+    """Observation term: contact mode and the Jacobians of (S5), (B, 1 + PER_JOINT n), of every environment."""
 
     def __init__(self, cfg, env) -> None:
         entity, known = cfg.params.get("entity", "robot"), robot_points(cfg.params["robot"])

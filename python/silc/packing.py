@@ -14,6 +14,9 @@ from .torch import Channels, Contacts, PenaltyOptions, StiffnessPenalty
 
 GROUP = "silc"
 
+PER_JOINT = 3 + 6 + 6 + 3
+"""numbers of a row of pack_contacts() for each joint: com, hands, closing rows, gravity"""
+
 
 @dataclass
 class PenaltySetup:
@@ -41,13 +44,13 @@ class PenaltySetup:
 
 
 def pack_contacts(contacts: Contacts) -> Tensor:
-    """One row per sample, (B, 1 + 18 n): mode, com, hands, closing rows, gravity."""
+    """One row per sample, (B, 1 + PER_JOINT n): mode, com, hands, closing rows, gravity."""
     return torch.cat([t.reshape(t.shape[0], -1).to(torch.float32) for t in contacts], 1)
 
 
 def unpack_contacts(packed: Tensor, joints: int) -> Contacts:
     """The inverse of pack_contacts()."""
-    expected = 1 + 18 * joints
+    expected = 1 + PER_JOINT * joints
     if packed.dim() != 2 or packed.shape[1] != expected:
         raise ValueError(f"group '{GROUP}': shape {tuple(packed.shape)}, expected (B, {expected})")
     B = packed.shape[0]

@@ -319,7 +319,7 @@ ExperimentResult RunBudget(const Policy& policy,
     const Sample& s = trials[0].samples[k];
     if (s.mode == ContactMode::kLeftSupport || s.mode == ContactMode::kRightSupport) continue;
     const double next = s.time + policy.layout().control_dt;
-    const char* label = s.mode == ContactMode::kFlight ? "flight" : "double support";
+    const char* label = Name(s.mode);
     if (!result.spans.empty() && result.spans.back().label == label &&
         result.spans.back().x1 > s.time - 1e-6) {
       result.spans.back().x1 = next;

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "silc/stiffness/condition.h"
+
 // Braces initialise from left to right, so families are declared in the order in which they stand.
 namespace silc::metric {
+
+std::string KeptLabel() { return fmt::format("σ ≤ {:g}", kKeptSigma); }
 
 BudgetMetrics::Quantiles BudgetMetrics::DeclareQuantiles(const std::string& suffix,
                                                          const std::string& where) {

@@ -12,6 +12,9 @@
 /// measures, `silc eval EXPERIMENT --help` lists them.
 namespace silc::metric {
 
+/// "σ ≤ 1.05": the share of moments that are kept, in a label.
+std::string KeptLabel();
+
 struct ComImpulseMetrics : MetricTable {
   ComImpulseMetrics() : MetricTable("com-impulse") {}
   // how far a body swings says how stiff it is, not how good
@@ -120,13 +123,13 @@ struct EpisodeMetrics : MetricTable {
 
   // where the budget's condition is not the disc
   MetricHandle condition_within = DeclareOfBudget(
-      "condition_within", "σ ≤ 1.05, the budget's condition on K_s", "%", Better::kHigher);
+      "condition_within", KeptLabel() + ", the budget's condition on K_s", "%", Better::kHigher);
   MetricHandle condition_median = DeclareOfBudget(
       "condition_median", "σ median, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_within =
-      DeclareOfBudget("disc_within", "σ ≤ 1.05, (S7c) on K_s", "%", Better::kHigher);
+      DeclareOfBudget("disc_within", KeptLabel() + ", (S7c) on K_s", "%", Better::kHigher);
   MetricHandle paper_within =
-      DeclareOfBudget("paper_within", "σ ≤ 1.05, (S7a) on K₁", "%", Better::kHigher);
+      DeclareOfBudget("paper_within", KeptLabel() + ", (S7a) on K₁", "%", Better::kHigher);
   MetricHandle disc_median =
       DeclareOfBudget("disc_median", "σ median, (S7c) on K_s", "", Better::kLower);
   MetricHandle disc_p95 = DeclareOfBudget("disc_p95", "σ p95, (S7c) on K_s", "", Better::kLower);

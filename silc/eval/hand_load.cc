@@ -138,12 +138,9 @@ void AddRampMetrics(const std::vector<LoadTrial>& trials,
     for (const LoadTrial& t : trials) values.push_back(RestingStiffness(t.*point, level, axis));
     return values;
   };
-  const auto predicted = [&](Point point, std::size_t model) {
+  const auto predicted = [&](Point point, ShakeModel model) {
     std::vector<double> values;
-    for (const LoadTrial& t : trials) {
-      const std::vector<ShakePrediction>& predictions = (t.*point).predictions;
-      values.push_back(model < predictions.size() ? predictions[model].one_axis[axis] : kNan);
-    }
+    for (const LoadTrial& t : trials) values.push_back(PredictedStiffness(t.*point, model, axis));
     return values;
   };
   const auto add = [&](const AxisMetrics& family, const std::vector<double>& values) {
@@ -152,12 +149,12 @@ void AddRampMetrics(const std::vector<LoadTrial>& trials,
   add(declared.measured_2n, measured(kInWorld, 0));
   add(declared.measured, measured(kInWorld, 1));
   add(declared.measured_40n, measured(kInWorld, 3));
-  add(declared.pd, predicted(kInWorld, 0));
-  add(declared.one_step, predicted(kInWorld, 1));
-  add(declared.static_stiffness, predicted(kInWorld, 2));
-  add(declared.static_gravity, predicted(kInWorld, 3));
+  add(declared.pd, predicted(kInWorld, ShakeModel::kServo));
+  add(declared.one_step, predicted(kInWorld, ShakeModel::kOneStep));
+  add(declared.static_stiffness, predicted(kInWorld, ShakeModel::kStatic));
+  add(declared.static_gravity, predicted(kInWorld, ShakeModel::kStaticWithWeight));
   add(declared.on_base, measured(kOnBase, 0));
-  add(declared.on_base_static_gravity, predicted(kOnBase, 3));
+  add(declared.on_base_static_gravity, predicted(kOnBase, ShakeModel::kStaticWithWeight));
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->metrics.push_back({declared.spec[axis], spec});
@@ -176,21 +173,25 @@ void AddRampCurves(const std::vector<LoadTrial>& trials,
   const metric::HandLoadMetrics& declared = metric::HandLoad();
   const ShakeResult &in_world = trials[which].in_world, &on_base = trials[which].on_base;
   const auto add_model = [&](const ShakeResult& shake,
-                             const std::string& label,
+                             ShakeModel model,
                              const AxisMetrics& family,
                              Curve::Style style) {
     const double stiffness = result->Find(family[axis])->samples[which];
     if (!std::isfinite(stiffness)) return;
-    result->curves.push_back(Spring(shake, label, axis, stiffness, style));
+    result->curves.push_back(Spring(shake, Name(model), axis, stiffness, style));
   };
   if (!in_world.levels.empty()) {
     result->curves.push_back(RampCurve(in_world, axis));
-    add_model(in_world, "K_s with weight", declared.static_gravity, Curve::Style::kSolid);
-    add_model(in_world, "one-step K₁", declared.one_step, Curve::Style::kDotted);
+    add_model(
+        in_world, ShakeModel::kStaticWithWeight, declared.static_gravity, Curve::Style::kSolid);
+    add_model(in_world, ShakeModel::kOneStep, declared.one_step, Curve::Style::kDotted);
   }
   if (on_base.levels.empty()) return;
   result->curves.push_back(RampCurve(on_base, axis));
-  add_model(on_base, "K_s with weight", declared.on_base_static_gravity, Curve::Style::kSolid);
+  add_model(on_base,
+            ShakeModel::kStaticWithWeight,
+            declared.on_base_static_gravity,
+            Curve::Style::kSolid);
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->curves.push_back(Spring(on_base, "specified", axis, spec, Curve::Style::kDashed));

@@ -370,7 +370,7 @@ void AddSweep(const KnobRuns& runs, Knob point, ExperimentResult* result) {
     measured.log_x = measured.log_y = true;
     Curve model = measured, line = measured;
     measured.style = Curve::Style::kPoints;
-    model.label = "K_s with weight";
+    model.label = Name(ShakeModel::kStaticWithWeight);
     line.label = "commanded";
     line.style = Curve::Style::kDashed;
     line.shared = true;
@@ -379,7 +379,7 @@ void AddSweep(const KnobRuns& runs, Knob point, ExperimentResult* result) {
       const double k = PooledStiffness(
           trials, [&](const SweepRun& t) { return RestingStiffness(t.shake, 0, axis); });
       const double predicted = PooledStiffness(trials, [&](const SweepRun& t) {
-        return t.shake.predictions.size() > 3 ? t.shake.predictions[3].one_axis[axis] : kNan;
+        return PredictedStiffness(t.shake, ShakeModel::kStaticWithWeight, axis);
       });
       const double commanded = trials[0].commanded;
       for (Curve* curve : {&measured, &model, &line}) curve->x.push_back(commanded);

@@ -12,6 +12,7 @@
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
+#include "silc/stiffness/condition.h"
 
 namespace silc {
 namespace {
@@ -122,7 +123,7 @@ void AddStiffness(const metric::EpisodeMetrics& declared,
   };
   const auto within = [](std::vector<double>* values) {
     double k = 0;
-    for (const double v : *values) k += v <= 1.05;
+    for (const double v : *values) k += v <= kKeptSigma;
     return 100 * k / static_cast<double>(values->size());
   };
   auto add = [&](MetricHandle what,

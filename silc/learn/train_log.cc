@@ -15,6 +15,7 @@
 #include "silc/base/error.h"
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
+#include "silc/stiffness/condition.h"
 
 namespace silc {
 namespace {
@@ -83,6 +84,7 @@ struct PanelRow {
   std::vector<Figure> figures;
 };
 const std::vector<PanelRow>& PanelRows() {
+  static const std::string over = fmt::format("over {:g}", kKeptSigma);
   static const std::vector<PanelRow> rows = {{"task",
                                               {{"reward", "train/reward"},
                                                {"episode", "task/episode_length", "s"},
@@ -101,7 +103,7 @@ const std::vector<PanelRow>& PanelRows() {
                                              {"stiffness",
                                               {{"σ mean", "stiffness/sigma_mean"},
                                                {"p99", "stiffness/sigma_p99"},
-                                               {"over 1.05", "stiffness/violating", "%", 2},
+                                               {over.c_str(), "stiffness/violating", "%", 2},
                                                {"λ", "penalty/lambda"},
                                                {"left out", "penalty/left_out", "%", 2}}},
                                              {"  over in",

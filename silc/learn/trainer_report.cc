@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "silc/learn/trainer_impl.h"
+#include "silc/stiffness/condition.h"
+#include "silc/stiffness/contact_mode.h"
 
 namespace silc {
 namespace {
@@ -30,20 +33,22 @@ class Figures {
   std::vector<double> values_;
 };
 
-// Contact modes, by the last word of a figure's name.
-constexpr struct {
-  ContactMode mode;
-  const char* name;
-} kModes[] = {{ContactMode::kDoubleSupport, "double"},
-              {ContactMode::kLeftSupport, "left"},
-              {ContactMode::kRightSupport, "right"},
-              {ContactMode::kFlight, "flight"}};
+constexpr ContactMode kModes[] = {ContactMode::kDoubleSupport,
+                                  ContactMode::kLeftSupport,
+                                  ContactMode::kRightSupport,
+                                  ContactMode::kFlight};
+
+// How a figure of one mode ends: the first word of the mode's name, "double".
+std::string FirstWord(ContactMode mode) {
+  const std::string name = Name(mode);
+  return name.substr(0, name.find(' '));
+}
 
 // Of the samples that took part in the penalty: how many, and what became of their σ.
 struct SigmaFigures {
   std::size_t samples = 0, judged = 0, mean = 0, p99 = 0, violating = 0;
   struct OfMode {
-    const char* name;
+    std::string name;
     std::size_t judged, violating;
   };
   std::vector<OfMode> modes;  // empty where nobody knows them
@@ -92,14 +97,14 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   result.judged = figures->Add(judged);
   result.mean = figures->Add(MeanOfJudged(all, ok));
   result.p99 = figures->Add(P99OfJudged(all, ok));
-  const Tensor over = all > 1.05;
+  const Tensor over = all > kKeptSigma;
   result.violating = figures->Add(share(over, ok));
   if (!modes.empty()) {
     const Tensor modes_met = ranks->Gather(at::cat(modes));
-    for (const auto& [mode, name] : kModes) {
+    for (const ContactMode mode : kModes) {
       const Tensor own = ok.logical_and(modes_met == static_cast<int>(mode));
       const std::size_t own_judged = figures->Add(own.sum());
-      result.modes.push_back({name, own_judged, figures->Add(share(over, own))});
+      result.modes.push_back({FirstWord(mode), own_judged, figures->Add(share(over, own))});
     }
   }
   result.has_loop = !loops.empty();
@@ -208,8 +213,7 @@ Scalars Trainer::Impl::Report(const UpdateResult& update) {
       scalars.emplace_back("stiffness/violating", figures[sigma.violating]);
       for (const SigmaFigures::OfMode& met : sigma.modes) {
         if (figures[met.judged] == 0) continue;
-        scalars.emplace_back(std::string("stiffness/violating_") + met.name,
-                             figures[met.violating]);
+        scalars.emplace_back("stiffness/violating_" + met.name, figures[met.violating]);
       }
       if (sigma.has_band) {
         scalars.emplace_back("stiffness/band_sigma_mean", figures[sigma.band_mean]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "silc/base/check.h"
 #include "silc/base/nan.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
@@ -125,32 +126,32 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
   result->loop = ActionLoop(n, static_cast<int>(std::max<std::size_t>(1, jacobians.J_a.size())))
                      .Exact(servo, jacobians, true);
 
-  const auto add = [&](const std::string& name,
-                       StiffnessStatus status,
-                       const JointMatrix& K,
-                       const JointMatrix* H) {
-    ShakePrediction prediction{name, status, Vector3d::Constant(kNan), Matrix3d::Constant(kNan)};
-    if (status == StiffnessStatus::kOk) prediction.status = contact_status;
-    if (prediction.status == StiffnessStatus::kOk) {
-      TaskStiffness task;
-      const ConstMatrix N(contact.N);
-      const ConstMatrix added(H != nullptr ? *H : K);
-      prediction.status = ComputeTaskStiffness(
-          J, K, contact.closed ? &N : nullptr, H != nullptr ? &added : nullptr, &task);
-      if (prediction.status == StiffnessStatus::kOk) {
-        prediction.one_axis = task.one_axis;
-        prediction.C_x = task.C_x;
-      }
-    }
-    result->predictions.push_back(prediction);
-  };
+  const auto add =
+      [&](ShakeModel model, StiffnessStatus status, const JointMatrix& K, const JointMatrix* H) {
+        SILC_CHECK(result->predictions.size() == static_cast<std::size_t>(model));
+        ShakePrediction prediction{
+            Name(model), status, Vector3d::Constant(kNan), Matrix3d::Constant(kNan)};
+        if (status == StiffnessStatus::kOk) prediction.status = contact_status;
+        if (prediction.status == StiffnessStatus::kOk) {
+          TaskStiffness task;
+          const ConstMatrix N(contact.N);
+          const ConstMatrix added(H != nullptr ? *H : K);
+          prediction.status = ComputeTaskStiffness(
+              J, K, contact.closed ? &N : nullptr, H != nullptr ? &added : nullptr, &task);
+          if (prediction.status == StiffnessStatus::kOk) {
+            prediction.one_axis = task.one_axis;
+            prediction.C_x = task.C_x;
+          }
+        }
+        result->predictions.push_back(prediction);
+      };
 
-  add("PD alone", StiffnessStatus::kOk, JointMatrix(servo.kp.asDiagonal()), nullptr);
+  add(ShakeModel::kServo, StiffnessStatus::kOk, JointMatrix(servo.kp.asDiagonal()), nullptr);
   JointMatrix K_1 = JointMatrix::Zero(n, n);
   const StiffnessStatus one_step = jacobians.J_q.empty()
                                        ? OneStepStiffness(servo, Eigen::MatrixXd::Zero(n, n), &K_1)
                                        : OneStepStiffness(servo, jacobians.J_q[0], &K_1);
-  add("one-step K₁", one_step, K_1, nullptr);
+  add(ShakeModel::kOneStep, one_step, K_1, nullptr);
 
   // a push that lasts finds the loop at its equilibrium, which (S3) describes whether or not the
   // action loop alone would be stable with the joints held; the radius is reported beside it
@@ -159,20 +160,39 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
   StaticStiffness quasi_static;
   const StiffnessStatus static_status =
       SolveQuasiStatic(servo, sums, {.torque = true, .E = &contact.E}, &quasi_static);
-  add("static K_s", static_status, quasi_static.K, nullptr);
+  add(ShakeModel::kStatic, static_status, quasi_static.K, nullptr);
 
   JointMatrix H;
   const StiffnessStatus geometric =
       contact_status == StiffnessStatus::kOk
           ? ComputeGeometricStiffness(robot, *loop.data(), loop.tau(), contact, &H)
           : contact_status;
-  add("K_s with weight",
+  add(ShakeModel::kStaticWithWeight,
       static_status == StiffnessStatus::kOk ? geometric : static_status,
       quasi_static.K,
       &H);
 }
 
 }  // namespace
+
+const char* Name(ShakeModel model) {
+  switch (model) {
+    case ShakeModel::kServo:
+      return "PD alone";
+    case ShakeModel::kOneStep:
+      return "one-step K₁";
+    case ShakeModel::kStatic:
+      return "static K_s";
+    case ShakeModel::kStaticWithWeight:
+      return "K_s with weight";
+  }
+  return "unknown model";
+}
+
+double PredictedStiffness(const ShakeResult& result, ShakeModel model, int axis) {
+  const auto place = static_cast<std::size_t>(model);
+  return place < result.predictions.size() ? result.predictions[place].one_axis[axis] : kNan;
+}
 
 double RestingStiffness(const ShakeResult& result, std::size_t level, int axis) {
   if (level >= result.levels.size()) return kNan;

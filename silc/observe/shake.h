@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,20 @@ struct ShakeLevel {
   Eigen::Vector3d OneAxis() const;  ///< 1/C_ii [N/m]
 };
 
+/// The models of the comparison, from naive to complete.
+enum class ShakeModel : std::uint8_t {
+  kServo,             ///< the servo without a policy
+  kOneStep,           ///< K₁ (S2)
+  kStatic,            ///< K_s (S3)
+  kStaticWithWeight,  ///< K_s and the stiffness of the robot's own weight: what a push measures
+};
+
+/// "PD alone", "one-step K₁", "static K_s", "K_s with weight".
+const char* Name(ShakeModel model);
+
 /// What the mathematics says of the same moment. One column of the comparison.
 struct ShakePrediction {
-  std::string name;  // "K_s with weight"
+  std::string name;  // of its ShakeModel
   StiffnessStatus status = StiffnessStatus::kNotFinite;
   Eigen::Vector3d one_axis;  // [N/m] 1/C_ii
   Eigen::Matrix3d C_x;       // [m/N]
@@ -56,7 +68,7 @@ struct ShakeResult {
   double watched = 0;        // [s] that long
   double friction_loss = 0;  // [N·m] the largest of the model's joints
   std::vector<ShakeLevel> levels;
-  /// PD alone, K₁, K_s, K_s with weight: from naive to complete.
+  /// One for each ShakeModel in its order; none where the robot did not settle.
   std::vector<ShakePrediction> predictions;
 };
 
@@ -69,5 +81,8 @@ ShakeResult Shake(const ClosedLoop& start,
 /// [N/m] 1/C_ii of one level along one axis, or NaN where the robot has no static stiffness: it
 /// fell or stepped, or it sways along that axis, pushed or not, by more than the push displaces it.
 double RestingStiffness(const ShakeResult& result, std::size_t level, int axis);
+
+/// [N/m] 1/C_ii that `model` predicts along one axis, or NaN where it predicts nothing.
+double PredictedStiffness(const ShakeResult& result, ShakeModel model, int axis);
 
 }  // namespace silc

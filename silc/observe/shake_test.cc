@@ -9,11 +9,14 @@
 namespace silc {
 namespace {
 
-ShakePrediction Find(const ShakeResult& result, const std::string& name) {
+// By its name, which a page shows beside the numbers that an experiment takes by the model.
+ShakePrediction Find(const ShakeResult& result, ShakeModel model) {
   for (const ShakePrediction& prediction : result.predictions) {
-    if (prediction.name == name) return prediction;
+    if (prediction.name != Name(model)) continue;
+    EXPECT_EQ(PredictedStiffness(result, model, 2), prediction.one_axis[2]);
+    return prediction;
   }
-  ADD_FAILURE() << "no prediction " << name;
+  ADD_FAILURE() << "no prediction " << Name(model);
   return {};
 }
 
@@ -35,14 +38,14 @@ TEST(Shake, TheModelPredictsWhatAPushMeasures) {
     ASSERT_EQ(result.settled, LoopStatus::kRunning);
     ASSERT_EQ(result.mode, ContactMode::kDoubleSupport);
     const Eigen::Matrix3d measured = result.levels[0].Compliance();
-    const ShakePrediction model = Find(result, "K_s with weight");
+    const ShakePrediction model = Find(result, ShakeModel::kStaticWithWeight);
     ASSERT_EQ(model.status, StiffnessStatus::kOk);
     // what is left is the give of the contacts (a hundredth of MuJoCo's usual) and the curvature
     // over the millimetres travelled: 1 to 3 % when measured
     EXPECT_LT((model.C_x - measured).norm(), 0.04 * measured.norm()) << result.point;
 
     // and the latest-frame stiffness does not: it never sees the previous action
-    const ShakePrediction one_step = Find(result, "one-step K₁");
+    const ShakePrediction one_step = Find(result, ShakeModel::kOneStep);
     EXPECT_GT((one_step.C_x - measured).norm(), 0.1 * measured.norm()) << result.point;
   }
 }

@@ -274,8 +274,8 @@ struct MujocoBatch::Impl {
       std::copy_n(angular.data(), 3 * nv, J + 3 * nv);
       points.push_back(linear);
     }
-    // J_xj − J_xb J_fb⁻¹ J_fj, the reference of kStanceJacobian; without a free base the foot
-    // cannot be at rest and J stays as it is
+    // (S5), MuJoCo's side of the twin; held by outputs_test. Without a free base the foot cannot be
+    // at rest and J stays as it is
     const bool floating = s.link[0].joint == JointKind::kFree;
     RowMatrix foot(6, nv);
     for (std::size_t f = 0; f < feet.size(); ++f) {

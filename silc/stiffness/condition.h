@@ -14,6 +14,11 @@ enum class Condition {
   kDisc,  ///< (S7c) ‖2 L⁻¹ K L⁻ᵀ − I‖₂: the sound one: 0 ≤ sym K ≤ M and sym(K⁻¹) ≥ M⁻¹
 };
 
+/// σ up to which tables and logs count a moment of a trained policy as kept [1]; the budget itself
+/// holds at σ ≤ 1. The penalty's pull vanishes as σ falls to its bound, so a trained policy lies
+/// about its bound and not below: counted are the moments that are over by more than 5 %.
+inline constexpr double kKeptSigma = 1.05;
+
 /// "one-sided", "two-sided", "disc".
 const char* Name(Condition condition);
 

@@ -18,6 +18,7 @@
 #include "silc/base/yaml.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/onnx/writer.h"
+#include "silc/stiffness/condition.h"
 
 namespace silc {
 namespace {
@@ -168,14 +169,14 @@ std::string Difference(TrainConfig there, TrainConfig here) {
 std::string LastFigures(const std::string& folder) {
   const nlohmann::json last = LastMetrics(folder);
   std::string text;
-  for (const auto& [key, label] : std::vector<std::pair<const char*, const char*>>{
+  for (const auto& [key, label] : std::vector<std::pair<const char*, std::string>>{
            {"train/reward", "reward {}"},
            {"task/episode_length", "episodes of {} s"},
            {"task/velocity_error", "velocity error {} m/s"},
            {"task/arm_error", "arms {} rad"},
            {"stiffness/sigma_mean", "σ {} in the mean"},
            {"stiffness/sigma_p99", "p99 {}"},
-           {"stiffness/violating", "share over 1.05: {}"}}) {
+           {"stiffness/violating", fmt::format("share over {:g}: {{}}", kKeptSigma)}}) {
     const auto found = last.find(key);
     if (found == last.end() || !found->is_number()) continue;
     text += (text.empty() ? "" : ", ") +

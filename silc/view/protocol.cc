@@ -194,7 +194,7 @@ std::string CheckIndices(const Input& input, const InputLimits& limits) {
     case InputType::kTold:
       return below("robot", input.index, limits.robots);
     case InputType::kGravity:
-      return below("choice", input.index, 3);
+      return below("choice", input.index, kNumGravityChoices);
     case InputType::kHand:
     case InputType::kPause:
     case InputType::kSamePush:
@@ -237,7 +237,7 @@ std::string EncodeState(const StateFrame& frame) {
   out.Put(frame.scene);
   out.Put(static_cast<std::uint8_t>(frame.paused));
   out.Put(static_cast<std::uint8_t>(frame.same_push));
-  out.Put(frame.gravity);
+  out.Put(static_cast<std::uint8_t>(frame.gravity));
   out.Put(std::uint8_t{0});
   for (const double value : frame.command) out.PutReal(value);
   while (out.size() < kFrameHeaderBytes) out.Put(std::uint8_t{0});
@@ -269,7 +269,7 @@ std::optional<StateFrame> DecodeState(std::string_view bytes) {
   frame.scene = in.Take<std::uint32_t>();
   frame.paused = in.Take<std::uint8_t>() != 0;
   frame.same_push = in.Take<std::uint8_t>() != 0;
-  frame.gravity = in.Take<std::uint8_t>();
+  frame.gravity = static_cast<GravityChoice>(in.Take<std::uint8_t>());
   in.Take<std::uint8_t>();
   for (double& value : frame.command) value = in.TakeReal();
   ByteReader body(bytes.substr(kFrameHeaderBytes));

@@ -72,17 +72,21 @@ struct RobotView {
   std::vector<float> bodies;  // (num_bodies, 7): p_W [m], quat_wxyz
 };
 
+/// What a page asks for of sensed gravity, for all robots.
+enum class GravityChoice : std::uint8_t { kAsBudgetSays = 0, kHeld = 1, kFollowed = 2 };
+inline constexpr std::uint32_t kNumGravityChoices = 3;
+
 /// Everything a page shows of one control step.
 struct StateFrame {
   std::uint32_t sequence = 0;
   bool paused = false;
-  bool same_push = true;     // all robots feel the push, or one
-  std::uint8_t gravity = 0;  // 0 as the budget says, 1 held, 2 followed
-  double time = 0;           // [s] of the simulation
-  double sent = 0;           // [s] the server's steady clock; an acknowledgement is held to it
-  double speed = 1;          // [1] wanted: 1 is real time
-  double achieved = 1;       // [1] simulated per elapsed time, over the last second
-  std::uint32_t scene = 0;   // number of the scene description this frame belongs to
+  bool same_push = true;  // all robots feel the push, or one
+  GravityChoice gravity = GravityChoice::kAsBudgetSays;
+  double time = 0;          // [s] of the simulation
+  double sent = 0;          // [s] the server's steady clock; an acknowledgement is held to it
+  double speed = 1;         // [1] wanted: 1 is real time
+  double achieved = 1;      // [1] simulated per elapsed time, over the last second
+  std::uint32_t scene = 0;  // number of the scene description this frame belongs to
   std::array<double, 5> command{};  // vx, vy [m/s], yaw rate [rad/s], height [m], walk [1]
   std::vector<RobotView> robots;
 };
@@ -107,7 +111,7 @@ enum class InputType : std::uint8_t {
   kPush = 10,      // u32 index of PushButtons()
   kPolicy = 11,    // u32 robot, u32 index
   kBudget = 12,    // u32 robot, u32 index
-  kGravity = 13,   // u32 0 as the budget says, 1 held, 2 followed
+  kGravity = 13,   // u32 GravityChoice
   kSamePush = 14,  // u32 0 or 1
   kSpring = 15,    // f32 [N/m] of the mouse's spring
   kTold = 16,      // u32 robot, f32 com, hands [N/m], null space: the budget it is told

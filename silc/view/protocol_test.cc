@@ -18,7 +18,7 @@ StateFrame MakeFrame() {
   frame.sequence = 77;
   frame.paused = true;
   frame.same_push = false;
-  frame.gravity = 2;
+  frame.gravity = GravityChoice::kFollowed;
   frame.time = 12.34;
   frame.sent = 5678.9;
   frame.speed = 0.5;
@@ -57,7 +57,7 @@ TEST(Protocol, AFrameComesBackAsItWas) {
   EXPECT_EQ(frame->sequence, 77u);
   EXPECT_TRUE(frame->paused);
   EXPECT_FALSE(frame->same_push);
-  EXPECT_EQ(frame->gravity, 2);
+  EXPECT_EQ(frame->gravity, GravityChoice::kFollowed);
   EXPECT_EQ(frame->time, 12.34);
   EXPECT_EQ(frame->sent, 5678.9);
   EXPECT_EQ(frame->scene, 4242u);

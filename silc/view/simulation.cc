@@ -322,7 +322,8 @@ void LiveSimulation::Judge(Robot* robot) {
   setup->number = next_setup_++;
   setup->servo = robot->loop->options().servo;
   setup->budget = robot->chosen.judged.spec;
-  if (gravity_ != 0) setup->budget.gravity = gravity_ == 1 ? Channel::kHeld : Channel::kFollowed;
+  if (gravity_ == GravityChoice::kHeld) setup->budget.gravity = Channel::kHeld;
+  if (gravity_ == GravityChoice::kFollowed) setup->budget.gravity = Channel::kFollowed;
   robot->setup = setup;
   robot->reading.reset();
 }
@@ -413,7 +414,7 @@ void LiveSimulation::Carry(const Input& input) {
       GiveBudget(robots_[input.robot].get(), input.index, robots_[input.robot]->asked);
       break;
     case InputType::kGravity:
-      gravity_ = static_cast<std::uint8_t>(input.index);
+      gravity_ = static_cast<GravityChoice>(input.index);
       for (const auto& robot : robots_) Judge(robot.get());
       break;
     case InputType::kSamePush:

@@ -129,7 +129,7 @@ class LiveSimulation {
   // what the page asked for
   PolicyCommand command_;
   bool paused_ = false, same_push_ = true;
-  std::uint8_t gravity_ = 0;
+  GravityChoice gravity_ = GravityChoice::kAsBudgetSays;
   double speed_ = 1, spring_ = kMouseSpring;
   struct {
     int kind = 0;     // 0 none, 1 the mouse, 2 a button

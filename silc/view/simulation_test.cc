@@ -465,7 +465,7 @@ TEST(LiveSimulation, OfManyWordsInOneStepTheLastOnesCount) {
   EXPECT_EQ(frame.robots[1].policy, 0);
   EXPECT_EQ(frame.robots[0].budget, 1);
   EXPECT_EQ(frame.robots[1].budget, 2);
-  EXPECT_EQ(frame.gravity, 1);
+  EXPECT_EQ(frame.gravity, GravityChoice::kHeld);
   for (const std::string& text : simulation.TakeNotices()) ADD_FAILURE() << text;
 }
 

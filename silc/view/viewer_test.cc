@@ -137,7 +137,7 @@ TEST(Viewer, ServesPagesThatPushAndSaveWhileATrainingWritesItsPolicy) {
   send(PageWord(InputType::kBudget, 0, 1));
   send(PageWord(InputType::kGravity, 0, 2));
   EXPECT_TRUE(WatchUntil(&page, &seen, [](const Watched& w) {
-    return w.frame.robots[0].budget == 1 && w.frame.gravity == 2 &&
+    return w.frame.robots[0].budget == 1 && w.frame.gravity == GravityChoice::kFollowed &&
            w.frame.robots[0].f_W.norm() > 1;
   })) << "pulled and judged by another budget";
   run.WritePolicy();
