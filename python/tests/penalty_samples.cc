@@ -4,8 +4,9 @@
 //
 // Names of arrays: "input|…" what both sides are given, "body|…" and "contact|…" (S5),
 // "budget=NAME|…" the factors of (S6), "weight:OPTIONS|…" λ and the bound over iterations, and
-// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|band_sigma", "…|band_driving",
-// "…|gradient". "angles:POINTS;SEED|…" are the points of the circle of the first iterations.
+// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|frequency_sigma",
+// "…|frequency_driving", "…|gradient". "angles:POINTS;SEED|…" are the points of the circle of the
+// first iterations.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -13,7 +14,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/rng.h"
-#include "silc/learn/band_penalty.h"
+#include "silc/learn/frequency_penalty.h"
 #include "silc/learn/penalty.h"
 #include "silc/npz/npz.h"
 #include "silc/stiffness/contact_jacobian.h"
@@ -250,7 +251,7 @@ void AddCase(const World& world,
   input.servo = {cast(ToTensor(world.servo.kp).view(-1)),
                  cast(ToTensor(world.servo.alpha).view(-1)),
                  cast(ToTensor(world.servo.kd).view(-1))};
-  BandEntries seen = {.q = world.q, .v = world.v, .a = world.a, .age = world.age};
+  FrequencyEntries seen = {.q = world.q, .v = world.v, .a = world.a, .age = world.age};
   if (held != "torque") seen.tau = world.tau;
   if (held != "gravity") seen.g = world.g;
   input.channels.loop =
@@ -261,8 +262,8 @@ void AddCase(const World& world,
                      kObs,
                      kJoints,
                      type);
-  input.channels.band =
-      MakeBandPoints(config.frequencies, kPeriod, config.latency, seen, kObs, kJoints, type);
+  input.channels.frequencies =
+      MakeFrequencyPoints(config.frequencies, kPeriod, config.latency, seen, kObs, kJoints, type);
   input.budget = MakeBudgetFactors(spec, input.servo.kp, world.batch, type);
   input.gravity = cast(world.batch.gravity);
   input.signs = cast(signs);
@@ -280,9 +281,9 @@ void AddCase(const World& world,
   samples->Add(prefix + "sigma", result.sigma);
   samples->Add(prefix + "ok", result.ok);
   if (result.loop_norm.defined()) samples->Add(prefix + "loop_norm", result.loop_norm);
-  if (result.band_sigma.defined()) {
-    samples->Add(prefix + "band_sigma", result.band_sigma);
-    samples->Add(prefix + "band_driving", result.band_driving);
+  if (result.frequency_sigma.defined()) {
+    samples->Add(prefix + "frequency_sigma", result.frequency_sigma);
+    samples->Add(prefix + "frequency_driving", result.frequency_driving);
   }
   samples->Add(prefix + "gradient", at::cat(flat));
 }
@@ -316,7 +317,7 @@ std::string CaseName(Method method,
          ";lipschitz=" + Number(c.lipschitz);
 }
 
-// the loop around the circle and the stiffness over a band, for every budget and bound
+// the loop around the circle and the stiffness at frequencies, for every budget and bound
 void AddMovingCases(const World& world,
                     at::ScalarType type,
                     const Tensor& signs,
@@ -333,9 +334,9 @@ void AddMovingCases(const World& world,
   around.hinge = "log";
   around.sigmas = "all";
   around.action_loop_limit = 0.3;
-  PenaltyConfig band = around;
-  band.action_loop_limit = 0.9;
-  band.frequencies = {0, 1, 5};
+  PenaltyConfig moving = around;
+  moving.action_loop_limit = 0.9;
+  moving.frequencies = {0, 1, 5};
   for (const auto& [budget, spec] : Budgets()) {
     for (const double bound : {0.9, 1.0, 1.5}) {
       for (const int points : {1, 5}) {
@@ -343,31 +344,31 @@ void AddMovingCases(const World& world,
         add(budget, spec, "none", around, bound);
       }
       for (const char* hinge : {"square", "log"}) {
-        band.hinge = hinge;
-        add(budget, spec, "none", band, bound);
+        moving.hinge = hinge;
+        add(budget, spec, "none", moving, bound);
       }
     }
   }
   const BudgetSpec first = Budgets()[0].second;
   for (const char* held : {"torque", "gravity"}) {
     add("com", first, held, around, 1);
-    add("com", first, held, band, 1);
+    add("com", first, held, moving, 1);
   }
   around.action_loop_weight = 2;
   around.spectral = "power";
   around.sigmas = "largest";
   add("com", first, "none", around, 1);
-  band.damping_weight = 3;
+  moving.damping_weight = 3;
   for (const double latency : {0.004, 0.03}) {
-    band.latency = latency;
-    add("com", first, "none", band, 1);
+    moving.latency = latency;
+    add("com", first, "none", moving, 1);
   }
-  // both at once, and samples that only the band's own loop leaves out
-  band.action_loop_points = 2;
-  band.action_loop_limit = 0.3;
+  // both at once, and samples that only a frequency's own loop leaves out
+  moving.action_loop_points = 2;
+  moving.action_loop_limit = 0.3;
   for (const double limit : {100.0, 1.5}) {
-    band.loop_gain_limit = limit;
-    add("com", first, "none", band, 1);
+    moving.loop_gain_limit = limit;
+    add("com", first, "none", moving, 1);
   }
 }
 

@@ -173,7 +173,7 @@ def check_case(samples, name, wrap=lambda actor: actor):
     assert relative(result.sigma[torch.from_numpy(ok)], expected["sigma"][ok]) < tolerance
     if "loop_norm" in expected:
         assert relative(result.loop_norm, expected["loop_norm"]) < tolerance
-    for name_of in ("band_sigma", "band_driving"):
+    for name_of in ("frequency_sigma", "frequency_driving"):
         found = getattr(result, name_of)
         assert (found is None) == (name_of not in expected)
         if found is not None:
@@ -610,7 +610,7 @@ def test_the_loop_is_held_where_it_is_largest_on_the_circle():
     assert relative(found, largest.detach()) < 1e-9
 
 
-def test_the_band_is_the_stiffness_of_a_moving_robot():
+def test_at_frequencies_it_is_the_stiffness_of_a_moving_robot():
     """K(jω) from a simulation of the linearised policy, and σ and ν of it with complex numbers."""
     actor, channels, kp, alpha, contacts, x = small_world()
     with torch.no_grad():
@@ -647,23 +647,23 @@ def test_the_band_is_the_stiffness_of_a_moving_robot():
     A = 2 * P.transpose(1, 2) @ K_e @ P - factors.unit
     ok = result.ok
     assert bool(ok.all())
-    assert relative(result.band_sigma, torch.linalg.matrix_norm(A, 2).detach()) < 1e-6
+    assert relative(result.frequency_sigma, torch.linalg.matrix_norm(A, 2).detach()) < 1e-6
     K = K_e + 1j * omega * torch.diag(kd)
     S = (K - K.conj().transpose(1, 2)) / 2j
     driving = torch.linalg.eigvalsh(-2 * P.transpose(1, 2) @ S @ P)[:, -1]
     # ν is the difference of two numbers ten times as large
-    assert relative(result.band_driving, driving.detach()) < 1e-5
+    assert relative(result.frequency_driving, driving.detach()) < 1e-5
 
 
-def test_the_band_is_in_the_figures():
+def test_frequencies_are_in_the_figures():
     actor, channels, kp, alpha, contacts, x = small_world()
     options = PenaltyOptions.of("silc", frequencies=(0, 1, 3), action_loop_points=2)
     penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, options, kd=0.02 * kp, period=0.02)
-    assert len(penalty.band) == 2
+    assert len(penalty.frequency_points) == 2
     penalty(actor, x, contacts)
     figures = penalty.follow(1.0)
-    assert figures["band_sigma_p99"] >= figures["band_sigma_mean"] > 0
-    assert 0 <= figures["band_driving"] <= 1
+    assert figures["frequency_sigma_p99"] >= figures["frequency_sigma_mean"] > 0
+    assert 0 <= figures["frequency_driving"] <= 1
     # 0 Hz alone is the penalty as it is
     plain = StiffnessPenalty(Budget(com=300), channels, kp, alpha)
     still = StiffnessPenalty(Budget(com=300), channels, kp, alpha, PenaltyOptions.of("silc", frequencies=[0]))

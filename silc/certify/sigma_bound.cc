@@ -10,7 +10,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/nan.h"
-#include "silc/stiffness/band_condition.h"
+#include "silc/stiffness/frequency_condition.h"
 #include "silc/stiffness/joint_stiffness.h"
 
 namespace silc {

@@ -201,10 +201,10 @@ struct FrequencyMetrics : MetricTable {
   Point hand_in_world_z = DeclarePoint("hand_in_world_z", "left hand in the world, z");
   Point com_x = DeclarePoint("com_x", "centre of mass, x");
   Point com_y = DeclarePoint("com_y", "centre of mass, y");
-  MetricHandle band_sigma =
-      DeclareOfBudget("band_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
-  MetricHandle band_driving =
-      DeclareOfBudget("band_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
+  MetricHandle frequency_sigma =
+      DeclareOfBudget("frequency_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
+  MetricHandle frequency_driving =
+      DeclareOfBudget("frequency_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
 
  private:
   Point DeclarePoint(const std::string& name, const std::string& label);

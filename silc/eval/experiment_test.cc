@@ -430,9 +430,9 @@ TEST(Frequency, ShowsTheBudgetOverTheFrequencies) {
   const metric::FrequencyMetrics& declared = metric::Frequency();
   const ExperimentResult wide = run(1e6, 1e5), narrow = run(20, 1);
   // 2K/M − I is −I where K is nothing beside M
-  EXPECT_NEAR(wide.Value(declared.band_sigma), 1, 0.05);
-  EXPECT_GT(narrow.Value(declared.band_sigma), 5);
-  EXPECT_TRUE(std::isfinite(wide.Value(declared.band_driving)));
+  EXPECT_NEAR(wide.Value(declared.frequency_sigma), 1, 0.05);
+  EXPECT_GT(narrow.Value(declared.frequency_sigma), 5);
+  EXPECT_TRUE(std::isfinite(wide.Value(declared.frequency_driving)));
   const auto curve =
       [](const ExperimentResult& r, const std::string& panel, const std::string& label) {
         for (const Curve& c : r.curves) {

@@ -18,8 +18,8 @@
 #include "silc/eval/trial.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
-#include "silc/stiffness/band_condition.h"
 #include "silc/stiffness/dynamic_stiffness.h"
+#include "silc/stiffness/frequency_condition.h"
 
 namespace silc {
 namespace {
@@ -34,7 +34,7 @@ const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 
 constexpr double kTransient = 3;  // [s] shaken before it is measured
 constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
-constexpr double kBandEnd = 5;     // [Hz] the band whose largest σ and ν are metrics
+constexpr double kMetricEnd = 5;   // [Hz] up to which the largest σ and ν are metrics
 constexpr double kShakeForce = 2;  // [N] small: the linear answer is wanted
 
 // Where and along which axis the shaker acts, and the metrics that say what it felt.
@@ -246,7 +246,7 @@ class Prediction {
   }
 
   // (S12), (S13) with the channels that the budget holds held; the gyroscope always is
-  BandReading Band(double hz) const {
+  FrequencyReading Judge(double hz) const {
     const double omega = 2 * std::numbers::pi * hz;
     BaseChannels channels;
     if (budget_.gravity == Channel::kFollowed) channels.E = &contact_.E;
@@ -256,7 +256,7 @@ class Prediction {
                          StiffnessStatus::kOk) {
       return {kNan, kNan};
     }
-    return ReadBand(K, servo_, omega, coordinates_);
+    return ReadAtFrequency(K, servo_, omega, coordinates_);
   }
 
  private:
@@ -296,7 +296,7 @@ struct FrequencyTrial {
   std::vector<std::vector<Response>> measured;  // [point][frequency]
   std::vector<std::vector<Complex>> model;
   std::vector<std::vector<Complex>> fine, bound;  // along FineGrid(): for the curves
-  std::vector<BandReading> band;                  // likewise
+  std::vector<FrequencyReading> judged;           // likewise
 };
 
 std::vector<double> FineGrid(const std::vector<double>& hz) {
@@ -344,33 +344,33 @@ void AddPointCurves(const std::string& label,
 }
 
 // (S12) and (S13) over the frequencies, with what they may be.
-void AddBand(const std::vector<double>& hz,
-             const std::vector<FrequencyTrial>& trials,
-             ExperimentResult* result) {
+void AddJudged(const std::vector<double>& hz,
+               const std::vector<FrequencyTrial>& trials,
+               ExperimentResult* result) {
   const std::vector<double> grid = FineGrid(hz);
   // not a number where one of them is not known
-  const auto largest = [&](const FrequencyTrial& t, double BandReading::*value) {
-    double most = t.band.empty() ? kNan : -std::numeric_limits<double>::infinity();
-    for (std::size_t f = 0; f < t.band.size() && grid[f] <= kBandEnd; ++f) {
-      most = std::isnan(t.band[f].*value) ? kNan : std::max(most, t.band[f].*value);
+  const auto largest = [&](const FrequencyTrial& t, double FrequencyReading::*value) {
+    double most = t.judged.empty() ? kNan : -std::numeric_limits<double>::infinity();
+    for (std::size_t f = 0; f < t.judged.size() && grid[f] <= kMetricEnd; ++f) {
+      most = std::isnan(t.judged[f].*value) ? kNan : std::max(most, t.judged[f].*value);
       if (std::isnan(most)) break;
     }
     return std::isfinite(most) ? most : kNan;
   };
   std::vector<double> sigma, driving;
   for (const FrequencyTrial& t : trials) {
-    sigma.push_back(largest(t, &BandReading::sigma));
-    driving.push_back(largest(t, &BandReading::driving));
+    sigma.push_back(largest(t, &FrequencyReading::sigma));
+    driving.push_back(largest(t, &FrequencyReading::driving));
   }
-  result->metrics.push_back(MeanMetric(metric::Frequency().band_sigma, sigma));
-  result->metrics.push_back(MeanMetric(metric::Frequency().band_driving, driving));
-  const std::vector<BandReading>& band = trials[0].band;
-  if (band.empty()) return;
-  const auto add = [&](const std::string& panel, double limit, double BandReading::*value) {
+  result->metrics.push_back(MeanMetric(metric::Frequency().frequency_sigma, sigma));
+  result->metrics.push_back(MeanMetric(metric::Frequency().frequency_driving, driving));
+  const std::vector<FrequencyReading>& judged = trials[0].judged;
+  if (judged.empty()) return;
+  const auto add = [&](const std::string& panel, double limit, double FrequencyReading::*value) {
     Curve curve{panel, "(S4)", "frequency [Hz]", panel};
     curve.log_x = true;
     curve.x = grid;
-    for (const BandReading& reading : band) curve.y.push_back(reading.*value);
+    for (const FrequencyReading& reading : judged) curve.y.push_back(reading.*value);
     Curve bound = curve;
     bound.label = "bound";
     bound.style = Curve::Style::kDashed;
@@ -379,8 +379,8 @@ void AddBand(const std::vector<double>& hz,
     result->curves.push_back(curve);
     result->curves.push_back(bound);
   };
-  add("σ(ω), (S12)", 1, &BandReading::sigma);
-  add("ν(ω), (S13)", 0, &BandReading::driving);
+  add("σ(ω), (S12)", 1, &FrequencyReading::sigma);
+  add("ν(ω), (S13)", 0, &FrequencyReading::driving);
 }
 
 }  // namespace
@@ -418,7 +418,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     const Prediction prediction(settled[k], trials[k].mode, budget.spec);
     trials[k].predicted = prediction.known();
     if (!prediction.known()) continue;
-    for (const double f : FineGrid(hz)) trials[k].band.push_back(prediction.Band(f));
+    for (const double f : FineGrid(hz)) trials[k].judged.push_back(prediction.Judge(f));
     for (std::size_t p = 0; p < points.size(); ++p) {
       for (std::size_t f = 0; f < hz.size(); ++f) {
         trials[k].model[p][f] = prediction.Stiffness(points[p], hz[f]);
@@ -490,7 +490,7 @@ ExperimentResult RunFrequency(const Policy& policy,
     }
     AddPointCurves(label, p, hz, trials[0], &result.curves);
   }
-  AddBand(hz, trials, &result);
+  AddJudged(hz, trials, &result);
   AddSurvival(metric::Frequency(), ends, &result);
   result.settings = {
       {"force", fmt::format("{:g} N, a sine along one axis", kShakeForce)},

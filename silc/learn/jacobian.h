@@ -21,7 +21,7 @@ struct LoopPoint {
 
 /// A frequency of `penalty.frequencies`: how the observation moves with joints, actions and torques
 /// that go as e^{jωt}, as they are sampled. Each is (obs, 2 n): the real part, then the imaginary.
-struct BandPoint {
+struct FrequencyPoint {
   double omega = 0;                   // [rad/s]
   std::complex<double> path = 1;      // e^{−jωd} Z(ω) of (S4)
   std::complex<double> torque_delay;  // e^{−jωTs}
@@ -39,7 +39,7 @@ struct Channels {
   Tensor tau;  // (obs, nv)  every frame of the torque
   Tensor g;    // (obs, 3)   every frame of projected gravity
   std::vector<LoopPoint> loop;
-  std::vector<BandPoint> band;
+  std::vector<FrequencyPoint> frequencies;
 };
 
 /// Angles of points on the upper half of the unit circle, one in each of `points` equal parts, as a

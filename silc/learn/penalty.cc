@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "silc/base/check.h"
-#include "silc/learn/band_penalty.h"
+#include "silc/learn/frequency_penalty.h"
 #include "silc/learn/penalty_terms.h"
 #include "silc/stiffness/contact_mode.h"
 #include "silc/stiffness/row_rank.h"
@@ -505,7 +505,7 @@ PenaltyResult StaticPenalty(const PenaltyInput& input, const PenaltyConfig& conf
     HoldFeedback(at, settled, kp * alpha, limit, config, &direction, &pull, &result);
   }
   result.surrogate = MeanAlongTangent(input, pull, {{settled.columns, direction}});
-  AddBandPenalty(input, config, result.ok, &result);
+  AddFrequencyPenalty(input, config, result.ok, &result);
   return result;
 }
 

@@ -67,7 +67,7 @@ BudgetFactors MakeBudgetFactors(const BudgetSpec& spec,
 struct ServoTensors {
   Tensor kp;     // (nv) [N·m/rad]
   Tensor alpha;  // (nv) [rad]
-  Tensor kd;     // (nv) [N·m·s/rad]; only the band reads it
+  Tensor kd;     // (nv) [N·m·s/rad]; only penalty.frequencies need it
 };
 
 /// A penalty of one batch.
@@ -79,7 +79,7 @@ struct PenaltyResult {
   Tensor ok;         // (B) bool: samples that took part
   Tensor loop_norm;  // (B) largest ‖A(z)‖₂ of the loop's points (silc), else undefined
   // (B) largest σ(ω), of the margin, and ν(ω) of penalty.frequencies; undefined without
-  Tensor band_sigma, band_driving;
+  Tensor frequency_sigma, frequency_driving;
 };
 
 /// What the methods look at. Members a method does not need may be undefined.

@@ -12,11 +12,11 @@
 #include <set>
 
 #include "silc/base/check.h"
-#include "silc/learn/band_penalty.h"
+#include "silc/learn/frequency_penalty.h"
 #include "silc/learn/ppo.h"
-#include "silc/stiffness/band_condition.h"
 #include "silc/stiffness/condition_reference.h"
 #include "silc/stiffness/dynamic_stiffness.h"
+#include "silc/stiffness/frequency_condition.h"
 #include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/observer.h"
 #include "silc/stiffness/penalty_reference.h"
@@ -143,18 +143,18 @@ struct World {
     for (ColumnEntry& entry : v) entry.value = 0.03f;
     return v;
   }
-  void SetBand(const std::vector<double>& hz, const LoopTiming& timing) {
+  void SetFrequencies(const std::vector<double>& hz, const LoopTiming& timing) {
     std::vector<int> age(kObs);
     for (int i = 0; i < kObs; ++i) age[i] = kFrames - 1 - i / kFrame;
     const std::vector<ColumnEntry> v = SeenVelocities();
-    const BandEntries entries = {.q = seen_joints,
-                                 .v = v,
-                                 .a = seen_actions,
-                                 .tau = seen_torque,
-                                 .g = seen_gravity,
-                                 .age = age};
-    input.channels.band =
-        MakeBandPoints(hz, timing.period, timing.latency, entries, kObs, kJoints, at::kDouble);
+    const FrequencyEntries entries = {.q = seen_joints,
+                                      .v = v,
+                                      .a = seen_actions,
+                                      .tau = seen_torque,
+                                      .g = seen_gravity,
+                                      .age = age};
+    input.channels.frequencies =
+        MakeFrequencyPoints(hz, timing.period, timing.latency, entries, kObs, kJoints, at::kDouble);
     input.servo.kd = ToTensor(servo.kd).view(-1);
   }
   // (S4) of one sample, by silc/stiffness
@@ -790,7 +790,7 @@ TEST(LoopAngles, StandInEachPartOfTheHalfCircleAndChangeWithTheIteration) {
 
 // (S12) and (S13) of a batch are those of silc/stiffness, sample by sample, in every contact mode,
 // with and without a floor and a latency of more than a period.
-TEST(PenaltyValue, TheBandIsTheTwinOfStiffness) {
+TEST(PenaltyValue, FrequenciesAreTheTwinOfStiffness) {
   for (const double latency : {0.0, 0.005, 0.03}) {
     World world;
     if (latency > 0) world.SetFloor({0.1, 0, 0.3});
@@ -799,7 +799,7 @@ TEST(PenaltyValue, TheBandIsTheTwinOfStiffness) {
     world.config.loop_gain_limit = 1e6;
     world.config.damping_weight = 0.7;
     const double at_rest = StaticPenalty(world.Run(), world.config).value.item<double>();
-    world.SetBand(hz, timing);
+    world.SetFrequencies(hz, timing);
     const PenaltyResult result = StaticPenalty(world.Run(), world.config);
     double expected = 0;
     for (int i = 0; i < kBatch; ++i) {
@@ -809,24 +809,25 @@ TEST(PenaltyValue, TheBandIsTheTwinOfStiffness) {
       double sigma = 0, driving = -1e9;
       for (const double f : {1.0, 3.0, 5.0}) {
         const double omega = 2 * std::numbers::pi * f;
-        const BandReading reading =
-            ReadBand(world.Dynamic(i, timing, omega), world.servo, omega, coordinates);
+        const FrequencyReading reading =
+            ReadAtFrequency(world.Dynamic(i, timing, omega), world.servo, omega, coordinates);
         sigma = std::max(sigma, reading.sigma);
         driving = std::max(driving, reading.driving);
         expected += std::pow(std::max(0.0, reading.sigma - 1), 2) / 3 / kBatch;
         expected += 0.7 * std::pow(std::max(0.0, reading.driving), 2) / 3 / kBatch;
       }
       // by 1024 steps of the power method: a few digits where two values are close
-      EXPECT_NEAR(result.band_sigma[i].item<double>(), sigma, 1e-4 * sigma) << latency << " " << i;
+      EXPECT_NEAR(result.frequency_sigma[i].item<double>(), sigma, 1e-4 * sigma)
+          << latency << " " << i;
       // in a closed chain the forbidden directions count as 0
       const double shown = world.contact[i].closed ? std::max(driving, 0.0) : driving;
-      EXPECT_NEAR(result.band_driving[i].item<double>(), shown, 1e-3 * (1 + std::abs(shown)))
+      EXPECT_NEAR(result.frequency_driving[i].item<double>(), shown, 1e-3 * (1 + std::abs(shown)))
           << latency << " " << i;
     }
     EXPECT_GT(expected, 1e-3);
     EXPECT_NEAR(result.value.item<double>() - at_rest, expected, 1e-3 * expected) << latency;
     // the static σ is what it was
-    world.input.channels.band.clear();
+    world.input.channels.frequencies.clear();
     EXPECT_TRUE(at::equal(result.sigma, StaticPenalty(world.Run(), world.config).sigma));
   }
 }
@@ -867,22 +868,22 @@ TEST(PenaltyGradient, SilcWithItsActionLoopAroundTheCircle) {
     CheckGradient(&world, [&](const PenaltyInput& in) { return StaticPenalty(in, world.config); });
   }
 }
-TEST(PenaltyGradient, SilcOverABand) {
+TEST(PenaltyGradient, SilcAtFrequencies) {
   World world;
   world.config.damping_weight = 0.5;
-  world.SetBand({1, 5}, {0.02, 0.004});
+  world.SetFrequencies({1, 5}, {0.02, 0.004});
   const double with = StaticPenalty(world.Run(), world.config).value.item<double>();
   world.config.damping_weight = 0;
   const double undamped = StaticPenalty(world.Run(), world.config).value.item<double>();
   ASSERT_GT(with - undamped, 1e-3);
   world.config.damping_weight = 0.5;
   CheckGradient(&world, [&](const PenaltyInput& in) {
-    // the band alone: what is left of the value without the static part and the loop
-    PenaltyResult band;
-    band.value = at::zeros({}, at::kDouble);
-    band.surrogate = at::zeros({}, at::kDouble);
-    AddBandPenalty(in, world.config, in.budget.ok, &band);
-    return band;
+    // the frequencies alone: what is left of the value without the static part and the loop
+    PenaltyResult moving;
+    moving.value = at::zeros({}, at::kDouble);
+    moving.surrogate = at::zeros({}, at::kDouble);
+    AddFrequencyPenalty(in, world.config, in.budget.ok, &moving);
+    return moving;
   });
 }
 TEST(PenaltyGradient, SilcAllByLogarithm) {

@@ -12,7 +12,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
-#include "silc/learn/band_penalty.h"
+#include "silc/learn/frequency_penalty.h"
 #include "silc/learn/half_networks.h"
 #include "silc/learn/trainer_impl.h"
 
@@ -214,10 +214,10 @@ void Trainer::Impl::MakeChannels() {
   servo = {vector(s.servo.kp), vector(s.servo.alpha)};
   if (config.penalty.frequencies.empty()) return;
   servo.kd = vector(s.servo.kd);
-  BandEntries entries = {.q = s.q, .v = s.v, .a = s.a, .age = s.age};
+  FrequencyEntries entries = {.q = s.q, .v = s.v, .a = s.a, .age = s.age};
   if (s.budget.torque == Channel::kFollowed) entries.tau = s.tau;
   if (s.budget.gravity == Channel::kFollowed) entries.g = s.g;
-  channels.band = MakeBandPoints(
+  channels.frequencies = MakeFrequencyPoints(
       config.penalty.frequencies, s.period, config.penalty.latency, entries, obs_width, n, options);
 }
 

@@ -55,7 +55,7 @@ NamedTensors StateOf(const SpectralNormaliser& normaliser, const std::string& ag
 struct ChunkResult {
   std::vector<Tensor> actor, critic, penalty;  // gradients, flat, per agent
   std::vector<Tensor> kl, surrogate, value;    // per agent
-  Tensor penalty_value, sigma, condition, ok, loop_norm, mode, band_sigma, band_driving;
+  Tensor penalty_value, sigma, condition, ok, loop_norm, mode, frequency_sigma, frequency_driving;
 };
 
 struct Trainer::Impl {

@@ -53,8 +53,8 @@ struct SigmaFigures {
   };
   std::vector<OfMode> modes;  // empty where nobody knows them
   std::size_t loop = 0;
-  std::size_t band_mean = 0, band_p99 = 0, band_driving = 0;
-  bool has_loop = false, has_band = false;
+  std::size_t frequency_mean = 0, frequency_p99 = 0, frequency_driving = 0;
+  bool has_loop = false, has_frequencies = false;
 };
 
 // Mean of the samples that took part.
@@ -73,7 +73,7 @@ Tensor P99OfJudged(const Tensor& values, const Tensor& ok) {
 }
 
 SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Figures* figures) {
-  std::vector<Tensor> sigmas, oks, modes, loops, bands, driving;
+  std::vector<Tensor> sigmas, oks, modes, loops, moving, driving;
   for (const ChunkResult& r : results) {
     if (!r.sigma.defined()) continue;
     // the budget's own σ is worked out here, once an iteration, where a step sees that of a margin
@@ -82,8 +82,8 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
     oks.push_back(r.ok);
     if (r.mode.defined()) modes.push_back(r.mode);
     if (r.loop_norm.defined()) loops.push_back(r.loop_norm);
-    if (r.band_sigma.defined()) bands.push_back(r.band_sigma);
-    if (r.band_driving.defined()) driving.push_back(r.band_driving);
+    if (r.frequency_sigma.defined()) moving.push_back(r.frequency_sigma);
+    if (r.frequency_driving.defined()) driving.push_back(r.frequency_driving);
   }
   SigmaFigures result;
   // those of all processes: a share needs no more than sums, a percentile does
@@ -109,12 +109,12 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   }
   result.has_loop = !loops.empty();
   if (result.has_loop) result.loop = figures->Add(ranks->Gather(at::cat(loops)).mean());
-  result.has_band = !bands.empty();
-  if (result.has_band) {
-    const Tensor band = ranks->Gather(at::cat(bands));
-    result.band_mean = figures->Add(MeanOfJudged(band, ok));
-    result.band_p99 = figures->Add(P99OfJudged(band, ok));
-    result.band_driving = figures->Add(share(ranks->Gather(at::cat(driving)) > 0, ok));
+  result.has_frequencies = !moving.empty();
+  if (result.has_frequencies) {
+    const Tensor sigma = ranks->Gather(at::cat(moving));
+    result.frequency_mean = figures->Add(MeanOfJudged(sigma, ok));
+    result.frequency_p99 = figures->Add(P99OfJudged(sigma, ok));
+    result.frequency_driving = figures->Add(share(ranks->Gather(at::cat(driving)) > 0, ok));
   }
   return result;
 }
@@ -215,10 +215,10 @@ Scalars Trainer::Impl::Report(const UpdateResult& update) {
         if (figures[met.judged] == 0) continue;
         scalars.emplace_back("stiffness/violating_" + met.name, figures[met.violating]);
       }
-      if (sigma.has_band) {
-        scalars.emplace_back("stiffness/band_sigma_mean", figures[sigma.band_mean]);
-        scalars.emplace_back("stiffness/band_sigma_p99", figures[sigma.band_p99]);
-        scalars.emplace_back("stiffness/band_driving", figures[sigma.band_driving]);
+      if (sigma.has_frequencies) {
+        scalars.emplace_back("stiffness/frequency_sigma_mean", figures[sigma.frequency_mean]);
+        scalars.emplace_back("stiffness/frequency_sigma_p99", figures[sigma.frequency_p99]);
+        scalars.emplace_back("stiffness/frequency_driving", figures[sigma.frequency_driving]);
       }
     }
     if (sigma.has_loop) scalars.emplace_back("stiffness/action_loop", figures[sigma.loop]);

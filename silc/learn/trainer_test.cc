@@ -109,7 +109,7 @@ TEST(Trainer, SilcKeepsTheBudgetThatTheTaskWouldBreak) {
 // With α = 0 a policy moves nothing: K(jω) − jω Kd is Kp at every frequency, and with a budget of
 // 0.8 Kp (S12) is σ = 2/0.8 − 1. Dashpots that take energy do not drive (S13), those that give it
 // do.
-TEST(Trainer, ReportsTheBandThatItHolds) {
+TEST(Trainer, ReportsTheFrequenciesThatItHolds) {
   const auto report = [](const std::vector<double>& frequencies, double kd) {
     SpringEnv env(16);
     env.stiffness_spec().servo.alpha.setZero();
@@ -127,12 +127,12 @@ TEST(Trainer, ReportsTheBandThatItHolds) {
   };
   const Scalars passive = report({1, 5}, 6), driving = report({1, 5}, -6), without = report({}, 6);
   for (const Scalars& scalars : {passive, driving}) {
-    EXPECT_NEAR(figure(scalars, "stiffness/band_sigma_mean"), 1.5, 1e-5);
-    EXPECT_NEAR(figure(scalars, "stiffness/band_sigma_p99"), 1.5, 1e-5);
+    EXPECT_NEAR(figure(scalars, "stiffness/frequency_sigma_mean"), 1.5, 1e-5);
+    EXPECT_NEAR(figure(scalars, "stiffness/frequency_sigma_p99"), 1.5, 1e-5);
   }
-  EXPECT_EQ(figure(passive, "stiffness/band_driving"), 0);
-  EXPECT_EQ(figure(driving, "stiffness/band_driving"), 1);
-  EXPECT_TRUE(std::isnan(figure(without, "stiffness/band_sigma_mean")));
+  EXPECT_EQ(figure(passive, "stiffness/frequency_driving"), 0);
+  EXPECT_EQ(figure(driving, "stiffness/frequency_driving"), 1);
+  EXPECT_TRUE(std::isnan(figure(without, "stiffness/frequency_sigma_mean")));
   EXPECT_NEAR(figure(without, "stiffness/sigma_mean"), 1.5, 1e-5);
 }
 

@@ -209,8 +209,8 @@ void Trainer::Impl::Penalise(const MiniBatch& batch,
   result->condition = penalty.condition;
   result->ok = penalty.ok;
   result->loop_norm = penalty.loop_norm;
-  result->band_sigma = penalty.band_sigma;
-  result->band_driving = penalty.band_driving;
+  result->frequency_sigma = penalty.frequency_sigma;
+  result->frequency_driving = penalty.frequency_driving;
   result->mode = batch.mode[chunk];
 }
 

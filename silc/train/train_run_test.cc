@@ -93,6 +93,10 @@ TEST(TrainRun, StoppedAndResumedEndsWithTheSameBytes) {
   options.folder = Folder("parts");
   options.stop = &stop;
   EXPECT_EQ(RunTraining(options).iteration, 1);
+  // what the run said before a figure had another name stays as it is
+  const std::string path = options.folder + "/metrics.jsonl";
+  const std::string first = ReadFile(path).insert(1, R"("stiffness/band_sigma_mean":1,)");
+  WriteFileAtomically(path, first);
   EXPECT_THROW(RunTraining(options), ConfigError);  // not without resume
   options.config = ReadTrainConfig(options.folder + "/config.yaml");
   options.resume = true;
@@ -101,7 +105,8 @@ TEST(TrainRun, StoppedAndResumedEndsWithTheSameBytes) {
   EXPECT_TRUE(RunTraining(options).done);
   EXPECT_TRUE(LastCheckpoint(options.folder, 3) == whole);
   // one line per iteration, none twice
-  const std::string metrics = ReadFile(options.folder + "/metrics.jsonl");
+  const std::string metrics = ReadFile(path);
+  EXPECT_TRUE(metrics.starts_with(first)) << metrics;
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
 
   const std::vector<RunInfo> runs = ListRuns(options.folder);

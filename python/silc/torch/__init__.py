@@ -10,7 +10,6 @@ Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins w
 
 from ..budget import Budget
 from .actors import InputScaling, SideBySide, linearise
-from .band import BandPoint, band_points
 from .circle import draw_loop_angles
 from .contact import (
     BodyJacobians,
@@ -19,6 +18,7 @@ from .contact import (
     budget_factors,
     contact_kinematics,
 )
+from .frequency import FrequencyPoint, make_frequency_points
 from .penalty import (
     PenaltyOptions,
     PenaltyResult,
@@ -42,12 +42,12 @@ from .stiffness import (
 from .terms import hinge
 
 __all__ = [
-    "BandPoint",
     "BodyJacobians",
     "Budget",
     "BudgetFactors",
     "Channels",
     "Contacts",
+    "FrequencyPoint",
     "InputScaling",
     "PenaltyOptions",
     "PenaltyResult",
@@ -56,7 +56,6 @@ __all__ = [
     "StiffnessPenalty",
     "add_gradients",
     "anisotropic_penalty",
-    "band_points",
     "budget_factors",
     "condition_matrix",
     "contact_kinematics",
@@ -64,6 +63,7 @@ __all__ = [
     "hinge",
     "linearise",
     "log_prob_gradient_penalty",
+    "make_frequency_points",
     "one_step_stiffness",
     "paper_penalty",
     "scalar_penalty",

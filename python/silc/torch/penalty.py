@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..budget import Budget, check_choice
 from .actors import Actor, Linearised, linearise
-from .band import BandPoint, band_penalty, band_points
+from .frequency import FrequencyPoint, frequency_penalty, make_frequency_points
 from .circle import Feedback, circle_columns, circle_feedback, draw_loop_angles, hold_feedback
 from .contact import BudgetFactors, Contacts, budget_factors
 from .matrices import Singular, eigen, largest_singular, over_matrix, singular
@@ -166,9 +166,9 @@ class PenaltyResult(NamedTuple):
     """(B) bool: samples that took part"""
     loop_norm: Optional[Tensor] = None
     """(B) largest ‖A(z)‖₂ of the loop's points, ‖S_a + S_τ Kp α‖₂ at z = 1 (silc)"""
-    band_sigma: Optional[Tensor] = None
+    frequency_sigma: Optional[Tensor] = None
     """(B) largest σ(ω) of ``frequencies``, of the margin where the bound is under 1"""
-    band_driving: Optional[Tensor] = None
+    frequency_driving: Optional[Tensor] = None
     """(B) largest ν(ω); above 0 the loop drives"""
 
 
@@ -291,14 +291,14 @@ def static_penalty(
     bound: Tensor,
     signs: Optional[Tensor] = None,
     loop_angles: Optional[Tensor] = None,
-    band: Sequence[BandPoint] = (),
+    frequency_points: Sequence[FrequencyPoint] = (),
     kd: Optional[Tensor] = None,
 ) -> PenaltyResult:
     """(S7c) on K_s, ‖2 Pᵀ(K − m)P/min(b, 1) − Π_c‖ ≤ max(b, 1), and ‖S_a + S_τ Kp α‖₂ held under
     its limit (silc).
 
-    loop_angles (points) [rad]: where ‖A(z)‖ is held too (P16). band: of ``band_points()``, where K(jω) is held
-    too (P17); it needs kd (n) [N·m·s/rad].
+    loop_angles (points) [rad]: where ‖A(z)‖ is held too (P16). frequency_points: of
+    ``make_frequency_points()``, where K(jω) is held too (P17); it needs kd (n) [N·m·s/rad].
     """
     gain = kp * alpha
     sees_gravity = channels.g is not None and gravity is not None
@@ -359,10 +359,11 @@ def static_penalty(
         value = value + loop.value
         loop_norm = loop.norm if loop_norm is None else torch.maximum(loop_norm, loop.norm)
     surrogate = linear.along(action_columns(pull, channels), settled.columns, direction) / K.shape[0]
-    if not band:
+    if not frequency_points:
         return PenaltyResult(with_gradient(value, surrogate), d.sigma, ok, loop_norm)
-    moved = band_penalty(
-        linear, channels, band, kp, kd, alpha, factors, gravity if sees_gravity else None, options, bound, ok
+    seen_gravity = gravity if sees_gravity else None
+    moved = frequency_penalty(
+        linear, channels, frequency_points, kp, kd, alpha, factors, seen_gravity, options, bound, ok
     )
     total = with_gradient(value + moved.value, surrogate + moved.surrogate)
     return PenaltyResult(total, d.sigma, ok, loop_norm, moved.sigma, moved.driving)
@@ -506,7 +507,7 @@ class StiffnessPenalty(nn.Module):
             self.register_buffer(f"channel_{name}", getattr(channels, name), persistent=False)
         self.seed = int(seed)
         self.register_buffer("loop_angles", None, persistent=False)
-        self._make_band(channels, kd, period)
+        self._make_frequency_points(channels, kd, period)
         self.weight = PenaltyWeight(self.options)
         self.iteration = 0
         self.last: Optional[PenaltyResult] = None
@@ -517,8 +518,8 @@ class StiffnessPenalty(nn.Module):
         self._calls = 0
         self.draw_loop_angles()
 
-    def _make_band(self, channels: Channels, kd, period: Optional[float]) -> None:
-        self._band: List[BandPoint] = []
+    def _make_frequency_points(self, channels: Channels, kd, period: Optional[float]) -> None:
+        self._frequency_points: List[FrequencyPoint] = []
         self.register_buffer("kd", None, persistent=False)
         if self.options.method != "silc" or not any(self.options.frequencies):
             return
@@ -532,18 +533,18 @@ class StiffnessPenalty(nn.Module):
         if not bool(torch.isfinite(kd).all() and (kd >= 0).all()):
             raise ValueError("kd: must be finite and not negative")
         self.kd = kd.to(self.kp.device)
-        self._band = band_points(self.options.frequencies, period, self.options.latency, channels)
+        self._frequency_points = make_frequency_points(self.options.frequencies, period, self.options.latency, channels)
         # the matrices are buffers, so that they move with the module
-        for i, point in enumerate(self._band):
+        for i, point in enumerate(self._frequency_points):
             for name in ("q", "a", "tau", "g"):
-                self.register_buffer(f"band_{i}_{name}", getattr(point, name), persistent=False)
+                self.register_buffer(f"frequency_{i}_{name}", getattr(point, name), persistent=False)
 
     @property
-    def band(self) -> List[BandPoint]:
+    def frequency_points(self) -> List[FrequencyPoint]:
         """``frequencies`` but 0 Hz."""
         return [
-            point._replace(**{name: getattr(self, f"band_{i}_{name}") for name in ("q", "a", "tau", "g")})
-            for i, point in enumerate(self._band)
+            point._replace(**{name: getattr(self, f"frequency_{i}_{name}") for name in ("q", "a", "tau", "g")})
+            for i, point in enumerate(self._frequency_points)
         ]
 
     @property
@@ -628,7 +629,7 @@ class StiffnessPenalty(nn.Module):
             bound,
             signs,
             loop_angles=angles,
-            band=self.band,
+            frequency_points=self.frequency_points,
             kd=self.kd,
         )
 
@@ -706,10 +707,10 @@ class StiffnessPenalty(nn.Module):
                 s = s[ok]
                 figures["sigma_mean"], figures["sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
                 figures["violating"] = float((s > 1).to(torch.float32).mean())
-            if self.last.band_sigma is not None and bool(self.last.ok.any()):
-                s, driving = (t[self.last.ok] for t in (self.last.band_sigma, self.last.band_driving))
-                figures["band_sigma_mean"], figures["band_sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
-                figures["band_driving"] = float((driving > 0).to(torch.float32).mean())
+            if self.last.frequency_sigma is not None and bool(self.last.ok.any()):
+                s, driving = (t[self.last.ok] for t in (self.last.frequency_sigma, self.last.frequency_driving))
+                figures["frequency_sigma_mean"], figures["frequency_sigma_p99"] = float(s.mean()), float(s.quantile(0.99))
+                figures["frequency_driving"] = float((driving > 0).to(torch.float32).mean())
             if self.last.loop_norm is not None:
                 figures["action_loop"] = float(self.last.loop_norm.mean())
         self._violations, self._sigmas, self._ok = [], [], []

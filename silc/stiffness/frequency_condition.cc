@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/band_condition.h"
+#include "silc/stiffness/frequency_condition.h"
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
@@ -45,12 +45,12 @@ StiffnessStatus MakeBudgetCoordinates(const BudgetSpec& spec,
   return StiffnessStatus::kOk;
 }
 
-BandReading ReadBand(const Eigen::MatrixXcd& K,
-                     const Servo& servo,
-                     double omega,
-                     const BudgetCoordinates& coordinates) {
+FrequencyReading ReadAtFrequency(const Eigen::MatrixXcd& K,
+                                 const Servo& servo,
+                                 double omega,
+                                 const BudgetCoordinates& coordinates) {
   SILC_CHECK(K.rows() == servo.nv() && servo.kd.size() == servo.nv() && omega >= 0);
-  BandReading reading;
+  FrequencyReading reading;
   if (!K.real().allFinite() || !K.imag().allFinite()) {
     reading.sigma = reading.driving = kNan;
     return reading;

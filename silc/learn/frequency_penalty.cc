@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/learn/band_penalty.h"
+#include "silc/learn/frequency_penalty.h"
 
 #include <cmath>
 #include <complex>
@@ -59,7 +59,7 @@ struct Columns {
   std::int64_t q = -1, a = -1, tau = -1, g = -1;  // first of the real part; the imaginary follows
 };
 
-DynamicBatch SolveDynamic(const BandPoint& point,
+DynamicBatch SolveDynamic(const FrequencyPoint& point,
                           const Columns& at,
                           const Tensor& blocks,
                           const PenaltyInput& input) {
@@ -88,7 +88,7 @@ DynamicBatch SolveDynamic(const BandPoint& point,
 // The two tangents of Re(lᴴ dK r), l and r (B, 1, nv) with the slope of the hinge in l: dK = −path
 // Kp α N (dG + dA X), so that they are Re(pᴴ dJ o), p = −Nᴴ (path* Kp α l) and o the observation
 // that follows joints moving along r.
-void AddTangents(const BandPoint& point,
+void AddTangents(const FrequencyPoint& point,
                  const Columns& at,
                  const DynamicBatch& moved,
                  const PenaltyInput& input,
@@ -128,19 +128,19 @@ void AddTangents(const BandPoint& point,
 
 }  // namespace
 
-std::vector<BandPoint> MakeBandPoints(std::span<const double> hz,
-                                      double period,
-                                      double latency,
-                                      const BandEntries& entries,
-                                      int obs_dim,
-                                      int joints,
-                                      const at::TensorOptions& options) {
+std::vector<FrequencyPoint> MakeFrequencyPoints(std::span<const double> hz,
+                                                double period,
+                                                double latency,
+                                                const FrequencyEntries& entries,
+                                                int obs_dim,
+                                                int joints,
+                                                const at::TensorOptions& options) {
   using Number = std::complex<double>;
   constexpr Number kJ(0, 1);
-  std::vector<BandPoint> points;
+  std::vector<FrequencyPoint> points;
   for (const double f : hz) {
     if (f == 0) continue;
-    BandPoint point;
+    FrequencyPoint point;
     point.omega = 2 * std::numbers::pi * f;
     const double turn = point.omega * period;
     SILC_CHECK(turn < std::numbers::pi);
@@ -181,18 +181,18 @@ std::vector<BandPoint> MakeBandPoints(std::span<const double> hz,
   return points;
 }
 
-void AddBandPenalty(const PenaltyInput& input,
-                    const PenaltyConfig& config,
-                    const Tensor& ok,
-                    PenaltyResult* result) {
-  const std::vector<BandPoint>& band = input.channels.band;
-  if (band.empty()) return;
+void AddFrequencyPenalty(const PenaltyInput& input,
+                         const PenaltyConfig& config,
+                         const Tensor& ok,
+                         PenaltyResult* result) {
+  const std::vector<FrequencyPoint>& points = input.channels.frequencies;
+  if (points.empty()) return;
   SILC_CHECK(input.servo.kd.defined());
   // all columns of all frequencies through one chain
   std::vector<Tensor> parts;
   std::vector<Columns> where;
   std::int64_t width = 0;
-  for (const BandPoint& point : band) {
+  for (const FrequencyPoint& point : points) {
     Columns at;
     const auto take = [&](const Tensor& columns, std::int64_t* first) {
       if (!columns.defined()) return;
@@ -213,10 +213,10 @@ void AddBandPenalty(const PenaltyInput& input,
   const Tensor& P = input.budget.P;
   const Tensor P_T = P.transpose(1, 2);
   const Tensor bound = BoundOf(input, P), scale = 2 / bound.clamp_max(1);
-  const double share = 1.0 / static_cast<double>(band.size());
+  const double share = 1.0 / static_cast<double>(points.size());
   std::vector<Tensor> directions, pulls;
-  for (std::size_t f = 0; f < band.size(); ++f) {
-    const BandPoint& point = band[f];
+  for (std::size_t f = 0; f < points.size(); ++f) {
+    const FrequencyPoint& point = points[f];
     DynamicBatch moved = SolveDynamic(point, where[f], blocks, input);
     const auto finite = [](const Complex& a) {
       return at::isfinite(a.re).all(2).all(1).logical_and(at::isfinite(a.im).all(2).all(1));
@@ -278,8 +278,8 @@ void AddBandPenalty(const PenaltyInput& input,
     const auto largest = [](const Tensor& before, const Tensor& now) {
       return before.defined() ? at::maximum(before, now) : now;
     };
-    result->band_sigma = largest(result->band_sigma, sigma);
-    result->band_driving = largest(result->band_driving, driving);
+    result->frequency_sigma = largest(result->frequency_sigma, sigma);
+    result->frequency_driving = largest(result->frequency_driving, driving);
   }
   result->surrogate =
       result->surrogate +

@@ -23,7 +23,7 @@ StiffnessStatus MakeBudgetCoordinates(const BudgetSpec& spec,
                                       BudgetCoordinates* out);
 
 /// A dynamic stiffness held against a budget at one frequency.
-struct BandReading {
+struct FrequencyReading {
   /// [1] σ(ω) = ‖2 (F (K − jω Kd) Fᵀ − m̃) − I‖                                             (S12)
   /// ≤ 1: the elastic part of K is between 0 (m) and M, whatever the servo's own damping.
   double sigma = 0;
@@ -33,9 +33,9 @@ struct BandReading {
 };
 
 /// (S12) and (S13) of K(jω) (S4). @pre ω ≥ 0; K is nv × nv. NaN where K is not finite. Allocates.
-BandReading ReadBand(const Eigen::MatrixXcd& K,
-                     const Servo& servo,
-                     double omega,
-                     const BudgetCoordinates& coordinates);
+FrequencyReading ReadAtFrequency(const Eigen::MatrixXcd& K,
+                                 const Servo& servo,
+                                 double omega,
+                                 const BudgetCoordinates& coordinates);
 
 }  // namespace silc

@@ -78,7 +78,7 @@ def _halves(vector: Tensor) -> _Complex:
     return _Complex(vector[:, :, :n], vector[:, :, n:])
 
 
-class BandPoint(NamedTuple):
+class FrequencyPoint(NamedTuple):
     """A frequency: how the observation moves with joints, actions and torques that go as e^{jωt}.
 
     Matrices are (obs, 2 n): the real part, then the imaginary; (obs, 6) for gravity. None: not seen.
@@ -97,9 +97,9 @@ class BandPoint(NamedTuple):
     g: Optional[Tensor]
 
 
-def band_points(
+def make_frequency_points(
     frequencies: Sequence[float], period: float, latency: float, channels: Channels
-) -> List[BandPoint]:
+) -> List[FrequencyPoint]:
     """The columns at each frequency [Hz]; 0 is (S7c) itself and is left out.
 
     period: [s] from one action to the next. latency: [s] of the loop, as in (S4).
@@ -125,7 +125,7 @@ def band_points(
         q, v = seen(channels.q, 0), seen(channels.v, 0, 1j * omega)
         columns = (q if v is None else q + v, seen(channels.a, 1), seen(channels.tau, 0), seen(channels.g, 0))
         dtype = channels.q.dtype
-        points.append(BandPoint(omega, path, delay, *(None if m is None else m.to(dtype) for m in columns)))
+        points.append(FrequencyPoint(omega, path, delay, *(None if m is None else m.to(dtype) for m in columns)))
     return points
 
 
@@ -146,7 +146,7 @@ class _Servo(NamedTuple):
 _Places = Tuple[int, int, int, int]
 
 
-def _solve(point: BandPoint, at: _Places, blocks: Tensor, servo: _Servo, gravity: Optional[Tensor]) -> _Dynamic:
+def _solve(point: FrequencyPoint, at: _Places, blocks: Tensor, servo: _Servo, gravity: Optional[Tensor]) -> _Dynamic:
     n = servo.kp.shape[0]
 
     def block(first: int, width: int) -> _Complex:
@@ -170,7 +170,7 @@ def _solve(point: BandPoint, at: _Places, blocks: Tensor, servo: _Servo, gravity
 
 
 def _tangents(
-    point: BandPoint,
+    point: FrequencyPoint,
     at: _Places,
     moved: _Dynamic,
     servo: _Servo,
@@ -208,7 +208,7 @@ def _tangents(
     return torch.cat((along, across), 1), torch.cat((p.re, p.im), 1)
 
 
-class BandResult(NamedTuple):
+class FrequencyResult(NamedTuple):
     """(P17) of one batch: the mean over the frequencies."""
 
     value: Tensor  # scalar, off the tape
@@ -217,10 +217,10 @@ class BandResult(NamedTuple):
     driving: Tensor  # (B) largest ν(ω): above 0 the loop gives energy
 
 
-def band_penalty(
+def frequency_penalty(
     linear: Linearised,
     channels: Channels,
-    band: Sequence[BandPoint],
+    points: Sequence[FrequencyPoint],
     kp: Tensor,
     kd: Tensor,
     alpha: Tensor,
@@ -229,7 +229,7 @@ def band_penalty(
     options,
     bound: Tensor,
     ok: Tensor,
-) -> BandResult:
+) -> FrequencyResult:
     """mean over ω of h(σ(ω)) + w ν(ω)₊²: springs and policy in the budget's disc (S12), the whole loop passive
     (S13). The largest σ and ν alone, whatever options.sigmas says.
 
@@ -238,7 +238,7 @@ def band_penalty(
     servo = _Servo(kp, kd, kp * alpha)
     # all columns of all frequencies through one chain
     parts, places, width = [], [], 0
-    for point in band:
+    for point in points:
         at = []
         for name in ("q", "a", "tau", "g"):
             matrix = getattr(point, name)
@@ -254,10 +254,10 @@ def band_penalty(
 
     P = factors.P
     PT = P.transpose(1, 2)
-    scale, share = 2 / bound.clamp_max(1), 1.0 / len(band)
+    scale, share = 2 / bound.clamp_max(1), 1.0 / len(points)
     value = torch.zeros((), dtype=P.dtype, device=P.device)
     directions, pulls, sigmas, drivings = [], [], [], []
-    for point, at in zip(band, places):
+    for point, at in zip(points, places):
         moved = _solve(point, at, blocks, servo, gravity)
         good = ok & moved.K_e.finite()
         for part in moved.N:
@@ -303,6 +303,6 @@ def band_penalty(
         drivings.append(driving)
     pull = action_columns(torch.cat(pulls, 1), channels)
     surrogate = linear.along(pull, columns, torch.cat(directions, 1)) / P.shape[0]
-    return BandResult(
+    return FrequencyResult(
         value, surrogate, torch.stack(sigmas).amax(0), torch.stack(drivings).amax(0)
     )

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "silc/stiffness/band_condition.h"
+#include "silc/stiffness/frequency_condition.h"
 
 #include <gtest/gtest.h>
 
@@ -70,13 +70,13 @@ struct RandomBudget {
 };
 
 // (S12) is (a): Kₑᴴ M⁻¹ Kₑ ≤ Herm Kₑ, on both sides of the edge.
-TEST(BandCondition, IsTheQuadraticInequality) {
+TEST(FrequencyCondition, IsTheQuadraticInequality) {
   Rng rng(31);
   for (int trial = 0; trial < 40; ++trial) {
     const RandomBudget budget(&rng);
     const double omega = rng.Uniform(0, 40), size = trial % 2 == 0 ? 0.98 : 1.02;
     const MatrixXcd K = budget.InDisc(omega, size, &rng);
-    EXPECT_NEAR(ReadBand(K, budget.servo, omega, budget.coordinates).sigma, size, 1e-9);
+    EXPECT_NEAR(ReadAtFrequency(K, budget.servo, omega, budget.coordinates).sigma, size, 1e-9);
     MatrixXcd K_e = K;
     K_e.diagonal() -= kUnitImaginary * omega * budget.servo.kd.cast<Complex>();
     const MatrixXcd M_inverse = test::Inverse(budget.M).cast<Complex>();
@@ -86,7 +86,7 @@ TEST(BandCondition, IsTheQuadraticInequality) {
 }
 
 // What the table in docs/math/stiffness.md says of every K in the disc.
-TEST(BandCondition, BoundsTheElasticPartThePointsAndTheDamping) {
+TEST(FrequencyCondition, BoundsTheElasticPartThePointsAndTheDamping) {
   Rng rng(32);
   for (int trial = 0; trial < 40; ++trial) {
     const RandomBudget budget(&rng);
@@ -110,14 +110,14 @@ TEST(BandCondition, BoundsTheElasticPartThePointsAndTheDamping) {
     // and of the driving that is left
     const MatrixXd damped =
         budget.coordinates.F * budget.servo.kd.asDiagonal() * budget.coordinates.F.transpose();
-    EXPECT_LE(ReadBand(K, budget.servo, omega, budget.coordinates).driving,
+    EXPECT_LE(ReadAtFrequency(K, budget.servo, omega, budget.coordinates).driving,
               1 - 2 * omega * test::MinEigenvalue(damped) + slack);
   }
 }
 
 // (S13): the sign is that of the work which a motion does on the loop, integrated over a cycle, and
 // no motion gets out more than ν says.
-TEST(BandCondition, DrivingIsTheEnergyOfTheWorstCycle) {
+TEST(FrequencyCondition, DrivingIsTheEnergyOfTheWorstCycle) {
   Rng rng(33);
   for (int trial = 0; trial < 20; ++trial) {
     const RandomBudget budget(&rng);
@@ -127,7 +127,7 @@ TEST(BandCondition, DrivingIsTheEnergyOfTheWorstCycle) {
     const VectorXd dashpot =
         trial % 2 == 0 ? VectorXd::Constant(kNv, 100) : VectorXd(-omega * budget.servo.kd);
     K.diagonal() += kUnitImaginary * dashpot.cast<Complex>();
-    const double driving = ReadBand(K, budget.servo, omega, budget.coordinates).driving;
+    const double driving = ReadAtFrequency(K, budget.servo, omega, budget.coordinates).driving;
     double worst = std::numeric_limits<double>::infinity();  // of W/(½ π xᴴ M x)
     for (int sample = 0; sample < 200; ++sample) {
       const Eigen::VectorXcd x = RandomComplex(kNv, 1, &rng), torque = -(K * x);
@@ -149,7 +149,7 @@ TEST(BandCondition, DrivingIsTheEnergyOfTheWorstCycle) {
 }
 
 // A loop that is passive at ω takes up energy at every point, with any masses.
-TEST(BandCondition, PassiveJointsArePassivePointsWhateverTheInertia) {
+TEST(FrequencyCondition, PassiveJointsArePassivePointsWhateverTheInertia) {
   Rng rng(34);
   for (int trial = 0; trial < 20; ++trial) {
     const RandomBudget budget(&rng);
@@ -165,7 +165,7 @@ TEST(BandCondition, PassiveJointsArePassivePointsWhateverTheInertia) {
 
 // The coordinates are the budget's: on a closed chain and an open one, with and without a floor, σ
 // at rest is (S7c) of the reduced matrices.
-TEST(BandCondition, IsTheDiscAtRest) {
+TEST(FrequencyCondition, IsTheDiscAtRest) {
   Rng rng(35);
   for (int trial = 0; trial < 12; ++trial) {
     BudgetSpec spec;
@@ -199,7 +199,8 @@ TEST(BandCondition, IsTheDiscAtRest) {
     const MatrixXd held = L_inverse * (N.transpose() * K * N - m) * L_inverse.transpose();
     const MatrixXd unit = MatrixXd::Identity(held.rows(), held.cols());
     const double expected = test::SpectralNorm(2 * held - unit);
-    EXPECT_NEAR(ReadBand(K.cast<Complex>(), servo, 0, coordinates).sigma, expected, 1e-7 * expected)
+    EXPECT_NEAR(
+        ReadAtFrequency(K.cast<Complex>(), servo, 0, coordinates).sigma, expected, 1e-7 * expected)
         << trial;
   }
 }
