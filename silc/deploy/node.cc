@@ -354,10 +354,10 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
         s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(sending_ns)};
     input.keys = panel_.Take();
     input.log_dropped = dropped_now + NewlyLost();
-    // at the end: damping, for a while
+    // at the end: damping, for a while; one that is off was never driven, and is left alone
     const bool over = stop || IsOver(begin, input.now_ns, options_.seconds);
     if (over && stopped == 0) stopped = input.now_ns;
-    if (stopped != 0) input.keys.damp = true;
+    if (stopped != 0 && commander_.state() != DriveState::kOff) input.keys.damp = true;
 
     const TickResult& result = commander_.Tick(input);
     if (!result.follows_keys) panel_.DropVelocity();
@@ -463,7 +463,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
     input.stiffness = noted ? &note : nullptr;
     input.keys = panel_.Take();
     input.log_dropped = NewlyLost();
-    if (stopped != 0) input.keys.damp = true;
+    if (stopped != 0 && commander_.state() != DriveState::kOff) input.keys.damp = true;
     const TickResult& result = commander_.Tick(input);
     if (!result.follows_keys) panel_.DropVelocity();
     noted = false;

@@ -126,7 +126,8 @@ class Node {
   Node(RobotLink* link, const NodeOptions& options, NodeWork work);
   ~Node();
 
-  /// Runs until `stop` is true, then damps for a second more. Call once.
+  /// Runs until `stop` is true, then damps for a second more; a robot that is off then is sent
+  /// nothing. Call once.
   void Run(const std::atomic<bool>& stop);
 
   OperatorPanel& panel() { return panel_; }

@@ -311,6 +311,59 @@ class SlowRobot : public RobotLink {
   std::chrono::nanoseconds waited_{0};
 };
 
+// A link that counts commands to enabled motors.
+class CountingLink : public RobotLink {
+ public:
+  explicit CountingLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return link_->ReceiveState(state, wait);
+  }
+  bool SendCommand(const LowCommand& command) override {
+    sent += 1;
+    enabling += command.motor[0].mode == 1 ? 1 : 0;
+    return link_->SendCommand(command);
+  }
+  LinkHealth Health() override { return link_->Health(); }
+  std::atomic<int> sent{0}, enabling{0};
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+// "Off: nothing is sent" holds to the end: nobody asked for damping there. In lock step frames with
+// disabled motors let the robot go on.
+TEST(Node, SendsNothingWhenItEndsInOff) {
+  for (const bool lockstep : {false, true}) {
+    for (const bool by_stop : {false, true}) {
+      SCOPED_TRACE(std::string(lockstep ? "lock step" : "threads") + (by_stop ? ", stopped" : ""));
+      const CommanderConfig config = PatientConfig();
+      RobotBeside robot(config);
+      CountingLink link(robot.MakeLink());
+      std::atomic<bool> stop{false};
+      NodeOptions options = OptionsOf(config);
+      options.lockstep = lockstep;
+      options.seconds = by_stop ? 0 : 0.4;
+      std::vector<DriveState> states;
+      int ticks = 0, fresh = 0;
+      NodeWork work;
+      work.log = [&](const TickRecord& record) {
+        ++ticks;
+        fresh += record.fresh ? 1 : 0;
+        stop = by_stop && fresh > 20;
+      };
+      work.tell_state = [&](DriveState now) { states.push_back(now); };
+      Node node(&link, options, std::move(work));
+      node.Run(stop);
+      EXPECT_GT(fresh, 10) << "the robot spoke";
+      EXPECT_EQ(node.commander().state(), DriveState::kOff);
+      EXPECT_TRUE(states.empty());
+      EXPECT_EQ(link.enabling, 0);
+      EXPECT_TRUE(lockstep || link.sent == 0) << link.sent;
+      EXPECT_LT(ticks, 400) << "it ends at once";
+    }
+  }
+}
+
 // In lock step the clock is the robot's, at the end, too: a busy computer cuts no damping short.
 TEST(Node, DampsForASecondOfTheRobotsTimeHoweverSlowItIs) {
   const CommanderConfig config = PatientConfig();
@@ -557,18 +610,19 @@ RealtimeRun RunRealtime() {
   NodeWork work;
   work.policy = [](const PolicyRequest&, PolicyAnswer*) {};
   std::uint64_t records = 0;
-  work.log = [&](const TickRecord&) {
+  std::unique_ptr<Node> node;
+  work.log = [&](const TickRecord& record) {
+    if (record.state == DriveState::kOff) node->panel().Damp();
     if (++records != 100) return;  // all has been asked for by then
     run.fifo = FifoThreads();
     run.locked_kB = LockedMemory();
   };
   work.tell_not_realtime = [&](const std::string& priority) { run.warning += priority; };
-  Node node(link.get(), options, std::move(work));
-  node.panel().Damp();
-  node.Run(stop);
+  node = std::make_unique<Node>(link.get(), options, std::move(work));
+  node->Run(stop);
   munlockall();  // the other tests need none of it
-  run.priority = node.priority();
-  run.ticks = node.deadlines().ticks;
+  run.priority = node->priority();
+  run.ticks = node->deadlines().ticks;
   run.damped = IsDamping(robot.Last(), config);
   return run;
 }
