@@ -98,7 +98,8 @@ double DeadlineStatistics::Jitter(double quantile) const {
 
 // What the command thread shares with the others.
 struct Node::Shared {
-  // A semaphore: posting neither locks nor allocates.
+  // A semaphore: posting neither locks nor allocates. A wait ends by the monotonic clock, which
+  // nobody sets: a wall clock that is set back by an hour would make the wait an hour longer.
   class Bell {
    public:
     Bell() { sem_init(&semaphore_, 0, 0); }
@@ -108,11 +109,11 @@ struct Node::Shared {
     void Ring() { sem_post(&semaphore_); }
     void Wait(std::int64_t ns) {
       timespec end{};
-      clock_gettime(CLOCK_REALTIME, &end);
+      clock_gettime(CLOCK_MONOTONIC, &end);
       const std::int64_t at = end.tv_nsec + ns;
       end.tv_sec += at / kSecond;
       end.tv_nsec = at % kSecond;
-      while (sem_timedwait(&semaphore_, &end) != 0 && errno == EINTR) {
+      while (sem_clockwait(&semaphore_, CLOCK_MONOTONIC, &end) != 0 && errno == EINTR) {
       }
       while (sem_trywait(&semaphore_) == 0) {
       }
@@ -270,6 +271,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
   }
   command.join();
   s.over = true;
+  for (Shared::Bell* bell : {&s.send, &s.ask, &s.watch, &s.log}) bell->Ring();
   for (std::thread& thread : threads) thread.join();
 }
 

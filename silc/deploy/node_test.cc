@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "silc/deploy/test_bus.h"
+#include "silc/deploy/test_clock.h"
 #include "silc/deploy/test_robot_frames.h"
 
 namespace silc::test {
@@ -566,6 +568,40 @@ TEST(Node, StopsWhenTheTransportDoesNotComeBack) {
   EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
   EXPECT_GT(told.value, 0.5);
   EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+}
+
+// Somebody, or the time service, sets the wall clock back: no thread waits for that time to pass
+// again, and the operator goes on being told.
+TEST(Node, AWallClockThatIsSetBackHoldsNobodyUp) {
+  if (!kClocksCanBeMoved) GTEST_SKIP() << "a sanitizer has the clocks";
+  const CommanderConfig config = PatientConfig();
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  const std::atomic<bool> stop{false};
+  NodeOptions options = OptionsOf(config);
+  options.seconds = 1;
+  std::atomic<int> records{0};
+  std::atomic<bool> ended{false};
+  NodeWork work;
+  work.log = [&](const TickRecord&) { ++records; };
+  Node node(link.get(), options, std::move(work));
+  std::thread runner([&] {
+    node.Run(stop);
+    ended = true;
+  });
+  const auto within = [](std::chrono::seconds time, const std::function<bool()>& what) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!what() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+    return what();
+  };
+  EXPECT_TRUE(within(20s, [&] { return records > 50; }));
+  MoveWallClock(-3'600'000'000'000);  // an hour
+  const int before = records;
+  EXPECT_TRUE(within(20s, [&] { return ended || records > before + 100; })) << "the log";
+  EXPECT_TRUE(within(20s, [&] { return ended.load(); })) << "the end";
+  MoveWallClock(0);
+  runner.join();
+  EXPECT_EQ(records, static_cast<int>(node.deadlines().ticks));
 }
 
 // Real-time threads of this process, as the kernel has them: how many at each priority.
