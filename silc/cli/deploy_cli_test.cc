@@ -458,6 +458,20 @@ TEST(DeployCli, SaysWhyItDoesNotDrive) {
       << t1.text;
 }
 
+// In lock step a robot that is off is told to disable its motors, so that a simulation goes on: no
+// network but the loopback interface may hear that.
+TEST(DeployCli, LockStepStaysOnThisComputer) {
+  for (const char* network : {"", "--network eth0", "--network 127.0.0.1"}) {
+    const Outcome outcome =
+        Silc("deploy " + WalkerFile() + " --lockstep --wait 0.1 --preflight 0 --no-keys " +
+             network + " --domain " + Domain(1));
+    EXPECT_EQ(outcome.code, 2) << network << outcome.text;
+    EXPECT_NE(outcome.text.find("--lockstep: is for a simulation on this computer"),
+              std::string::npos)
+        << outcome.text;
+  }
+}
+
 // An option that would do nothing is refused, on either side.
 TEST(DeployCli, SimTakesNoOptionThatItWouldIgnore) {
   for (const char* ignored : {"--backend batch",
