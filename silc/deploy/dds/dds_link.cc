@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -87,6 +89,32 @@ struct Topic {
 constexpr Topic kCommands = {&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd"};
 constexpr Topic kStates = {&unitree_hg_msg_dds__LowState__desc, "rt/lowstate"};
 
+// Told by Cyclone's thread that something came in. The wait ends by the monotonic clock;
+// dds_waitset_wait() ends by the wall clock, and hangs for as long as that is set back.
+class Arrival {
+ public:
+  static void Tell(dds_entity_t /*reader*/, void* arrival) {
+    auto* self = static_cast<Arrival*>(arrival);
+    {
+      const std::lock_guard<std::mutex> lock(self->mutex_);
+      self->told_ = true;
+    }
+    self->changed_.notify_one();
+  }
+  /// False: nothing came until then.
+  bool WaitUntil(std::chrono::steady_clock::time_point end) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool told = changed_.wait_until(lock, end, [&] { return told_; });
+    told_ = false;
+    return told;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool told_ = false;
+};
+
 // A participant with everything below it.
 class DdsParticipant {
  public:
@@ -111,19 +139,17 @@ class DdsParticipant {
     dds_delete_qos(qos);
     return Made(writer, "writer");
   }
-  dds_entity_t MakeReader(dds_entity_t topic) const {
+  /// `arrival`, if any, is told of what comes in, and has to outlive this.
+  dds_entity_t MakeReader(dds_entity_t topic, Arrival* arrival = nullptr) const {
     dds_qos_t* qos = dds_create_qos();
     dds_qset_reliability(qos, DDS_RELIABILITY_BEST_EFFORT, 0);
     dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
-    const dds_entity_t reader = dds_create_reader(entity_, topic, qos, nullptr);
+    dds_listener_t* listener = dds_create_listener(arrival);
+    if (arrival != nullptr) dds_lset_data_available(listener, Arrival::Tell);
+    const dds_entity_t reader = dds_create_reader(entity_, topic, qos, listener);
+    dds_delete_listener(listener);
     dds_delete_qos(qos);
     return Made(reader, "reader");
-  }
-  dds_entity_t MakeWaitset(dds_entity_t reader) const {
-    const dds_entity_t waitset = Made(dds_create_waitset(entity_), "waitset");
-    Made(dds_set_status_mask(reader, DDS_DATA_AVAILABLE_STATUS), "status mask");
-    Made(dds_waitset_attach(waitset, reader, 0), "waitset");
-    return waitset;
   }
   /// Writers of the reader's topic that belong to other participants.
   int ForeignWriters(dds_entity_t reader) const {
@@ -151,8 +177,7 @@ template <typename WireIn, typename WireOut>
 class DdsSide {
  public:
   DdsSide(const DdsOptions& options, const Topic& in, const Topic& out) : participant_(options) {
-    reader_ = participant_.MakeReader(participant_.MakeTopic(in));
-    waitset_ = participant_.MakeWaitset(reader_);
+    reader_ = participant_.MakeReader(participant_.MakeTopic(in), &arrival_);
     written_ = participant_.MakeTopic(out);
     writer_ = participant_.MakeWriter(written_);
   }
@@ -160,15 +185,11 @@ class DdsSide {
   /// Waits for a sample and takes the newest.
   template <typename Frame>
   bool Receive(Frame* frame, std::chrono::nanoseconds wait) {
-    dds_attach_t triggered = 0;
-    if (dds_waitset_wait(waitset_, &triggered, 1, wait.count()) <= 0) return false;
-    WireIn wire;
-    void* samples[1] = {&wire};
-    dds_sample_info_t info;
-    if (dds_take(reader_, samples, &info, 1, 1) != 1 || !info.valid_data) return false;
-    std::memcpy(frame, &wire, sizeof *frame);
-    ClearPadding(frame);
-    return true;
+    const auto end = std::chrono::steady_clock::now() + wait;
+    do {
+      if (Take(frame)) return true;
+    } while (arrival_.WaitUntil(end));
+    return false;
   }
 
   template <typename Frame>
@@ -184,8 +205,21 @@ class DdsSide {
   dds_entity_t written() const { return written_; }  ///< the topic
 
  private:
+  // False: nothing is there, or word that a writer has gone.
+  template <typename Frame>
+  bool Take(Frame* frame) {
+    WireIn wire;
+    void* samples[1] = {&wire};
+    dds_sample_info_t info;
+    if (dds_take(reader_, samples, &info, 1, 1) != 1 || !info.valid_data) return false;
+    std::memcpy(frame, &wire, sizeof *frame);
+    ClearPadding(frame);
+    return true;
+  }
+
+  Arrival arrival_;  // outlives the participant, whose threads tell it
   DdsParticipant participant_;
-  dds_entity_t reader_ = 0, waitset_ = 0, written_ = 0, writer_ = 0;
+  dds_entity_t reader_ = 0, written_ = 0, writer_ = 0;
 };
 
 class DdsLink : public RobotLink {

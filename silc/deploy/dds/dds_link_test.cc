@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <string>
 #include <thread>
 
 #include "silc/base/error.h"
+#include "silc/deploy/test_clock.h"
 
 namespace silc {
 namespace {
@@ -81,6 +83,29 @@ TEST(DdsLink, CarriesFramesBitByBitAndKnowsItsPeers) {
   EXPECT_TRUE(Within(10s, [&] { return link->Health().foreign_writers == 1; }));
   port.reset();
   EXPECT_TRUE(Within(10s, [&] { return !link->Health().robot_present; }));
+}
+
+// A wait that began an hour ahead of the true time, when the wall clock is set back to it.
+TEST(DdsLink, AWallClockThatIsSetBackHoldsNoWaitUp) {
+  if (!test::kClocksCanBeMoved) GTEST_SKIP() << "a sanitizer has the clocks";
+  const DdsOptions options{.domain = kDomain, .network = "lo"};
+  const auto link = MakeDdsLink(options);
+  const auto port = MakeDdsPort(options);
+  ASSERT_TRUE(Within(10s, [&] { return link->Health().robot_present; }));
+  std::atomic<bool> returned{false};
+  test::MoveWallClock(3'600'000'000'000);
+  std::thread waiting([&] {
+    LowState none;
+    link->ReceiveState(&none, 50ms);
+    returned = true;
+  });
+  EXPECT_TRUE(Within(5s, [&] { return returned.load(); }));
+  test::MoveWallClock(0);
+  while (!returned) {  // wakes one that hangs
+    port->SendState(LowState{});
+    std::this_thread::sleep_for(5ms);
+  }
+  waiting.join();
 }
 
 TEST(DdsLink, RefusesWhatIsNoInterface) {
