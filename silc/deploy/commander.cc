@@ -136,6 +136,7 @@ void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
     return;
   }
   corrupt_in_row_ = 0;
+  bool goes_on = true;  // a state that was sent before is no news, however seldom it comes
   if (!seen_) {
     const bool known = config_.machine_mode >= 0;
     machine_mode_ = known ? static_cast<std::uint8_t>(config_.machine_mode) : frame.mode_machine;
@@ -143,9 +144,10 @@ void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
     const auto step = static_cast<std::int32_t>(frame.tick - robot_.tick);
     frozen_in_row_ = step == 0 ? frozen_in_row_ + 1 : 0;
     went_back_ = step < 0;
+    goes_on = step > 0;
   }
   seen_ = true;
-  seen_ns_ = now_ns;
+  if (goes_on) seen_ns_ = now_ns;
   robot_ = frame;
   const RemoteReading reading = DecodeRemote(std::span<const std::uint8_t, 40>(frame.remote));
   remote_corrupt_in_row_ = reading.valid ? 0 : remote_corrupt_in_row_ + 1;
@@ -318,8 +320,10 @@ DriveFault Commander::ReasonNotToMove() const {
   return DriveFault::kNone;
 }
 
-// What stopped the robot and lasts, or is watched in damping and there.
+// What stopped the robot and lasts, or is watched in damping and there; of several the one that the
+// operator was told of.
 DriveFault Commander::ReasonToStayLatched() const {
+  if (IsPresent(latched_.fault)) return latched_.fault;
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
     if ((stopped_[At(i)] || IsWatched(fault)) && IsPresent(fault)) return fault;

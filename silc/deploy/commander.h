@@ -179,7 +179,7 @@ class Commander {
   // the robot as last seen
   bool seen_ = false;
   LowState robot_{};
-  std::int64_t seen_ns_ = 0;
+  std::int64_t seen_ns_ = 0;  // when its counter last went on
   std::uint8_t machine_mode_ = 0;
   int corrupt_in_row_ = 0, frozen_in_row_ = 0, remote_corrupt_in_row_ = 0;
   bool went_back_ = false;

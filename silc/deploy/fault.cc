@@ -16,7 +16,7 @@ constexpr std::array<FaultKind, kNumFaults> kFaultKinds = {{
   {DriveFault::kEmergencyStop,      "emergency_stop",      "",      kAlways,     false, "stop button pressed"},
   {DriveFault::kConsoleLost,        "console_lost",        "",      kAlways,     false, "terminal closed"},
   {DriveFault::kRemoteCorrupt,      "remote_corrupt",      "frame", kAlways,     false, "implausible remote frames in a row"},
-  {DriveFault::kStateAge,           "state_age",           "s",     kAlways,     false, "since the last good state"},
+  {DriveFault::kStateAge,           "state_age",           "s",     kAlways,     false, "since the last good state that was new"},
   {DriveFault::kStateCorrupt,       "state_corrupt",       "frame", kAlways,     false, "states with a wrong CRC in a row"},
   {DriveFault::kTickFrozen,         "tick_frozen",         "frame", kAlways,     false, "states with the same tick in a row"},
   {DriveFault::kTickBackward,       "tick_backward",       "",      kAlways,     false, "steps of the robot's tick back"},
