@@ -176,7 +176,7 @@ void Commander::MeasureLink(const TickInput& input) {
   values_[DriveFault::kRobotLost] = input.link.robot_present ? 0 : 1;
   values_[DriveFault::kForeignWriter] = input.link.foreign_writers;
   values_[DriveFault::kSendFailed] = input.link.failed_sends;
-  values_[DriveFault::kSendBlocked] = input.link.sending_s;
+  values_[DriveFault::kSendBlocked] = input.link.behind_s;
   values_[DriveFault::kCommandGap] = gap_;
   values_[DriveFault::kCommandOverruns] = late_count_;
   values_[DriveFault::kLogDropped] = input.log_dropped;

@@ -81,7 +81,7 @@ struct LinkHealth {
   bool robot_present = true;  ///< the robot's endpoints are matched
   int foreign_writers = 0;    ///< of commands
   int failed_sends = 0;       ///< in a row
-  double sending_s = 0;       ///< [s] that the transport has had a command and not taken it
+  double behind_s = 0;  ///< [s] age of the last command that was taken, while a newer one waits
 };
 
 /// What one tick has to go by. Pointers may be null: nothing new.

@@ -25,7 +25,7 @@ constexpr std::array<FaultKind, kNumFaults> kFaultKinds = {{
   {DriveFault::kRobotLost,          "robot_lost",          "",      kAlways,     false, "no robot on the bus"},
   {DriveFault::kForeignWriter,      "foreign_writer",      "",      kAlways,     false, "other writers of commands"},
   {DriveFault::kSendFailed,         "send_failed",         "frame", kAlways,     false, "commands in a row that could not be sent"},
-  {DriveFault::kSendBlocked,        "send_blocked",        "s",     kAlways,     false, "since a command began to be handed over"},
+  {DriveFault::kSendBlocked,        "send_blocked",        "s",     kAlways,     false, "since the command that the robot has was made, and newer ones wait"},
   {DriveFault::kStateNotFinite,     "state_not_finite",    "",      kAlways,     false, "numbers of the state that are none"},
   {DriveFault::kImuQuaternion,      "imu_quaternion",      "",      kAlways,     false, "off unit length"},
   {DriveFault::kTilt,               "tilt",                "rad",   kMoving,     false, "from upright"},

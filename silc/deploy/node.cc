@@ -123,8 +123,12 @@ struct Node::Shared {
     sem_t semaphore_{};
   };
 
+  struct MadeCommand {
+    LowCommand command;
+    std::int64_t made_ns;
+  };
   Mailbox<LowState> states;
-  Mailbox<LowCommand> commands;
+  Mailbox<MadeCommand> commands;
   Mailbox<PolicyRequest> requests;
   Mailbox<PolicyAnswer> answers;
   Ring<ObserverTask, 256>
@@ -138,7 +142,7 @@ struct Node::Shared {
   Ring<Answer, 16> to_operator;
   std::atomic<bool> robot_present{false};
   std::atomic<int> foreign_writers{0}, failed_sends{0};
-  std::atomic<std::int64_t> sending_since_ns{0};  // 0: no command is being handed over
+  std::atomic<std::int64_t> taken_ns{0};  // when the newest command that the link took was made
   std::atomic<DriveState> state{DriveState::kOff};
   std::atomic<bool> over{false};          // for the threads around the command thread
   std::atomic<bool> not_realtime{false};  // to be told, once
@@ -184,11 +188,10 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
   threads.emplace_back([&] {
     while (!s.over) {
       s.send.Wait(kSecond / 100);
-      const LowCommand* command = s.commands.Take();
-      if (command == nullptr) continue;
-      s.sending_since_ns = Now();
-      const bool sent = link_->SendCommand(*command);
-      s.sending_since_ns = 0;
+      const Shared::MadeCommand* made = s.commands.Take();
+      if (made == nullptr) continue;
+      const bool sent = link_->SendCommand(made->command);
+      if (sent) s.taken_ns = made->made_ns;
       s.failed_sends = sent ? 0 : s.failed_sends + 1;
     }
   });
@@ -338,6 +341,7 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
   const auto period_ns = static_cast<std::int64_t>(std::llround(1e9 * period));
   std::int64_t next = Now() + period_ns, before = next - period_ns, stopped = 0;
   const std::int64_t begin = before;
+  std::int64_t first_made = 0, last_made = 0;  // commands; 0: none
   int dropped_now = 0;
   while (true) {
     timespec until{};
@@ -350,10 +354,13 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
     input.frame = s.states.Take();
     input.answer = s.answers.Take();
     input.stiffness = s.notes.Take();
-    const std::int64_t sending_since_ns = s.sending_since_ns;
-    const std::int64_t sending_ns = sending_since_ns == 0 ? 0 : input.now_ns - sending_since_ns;
+    // how old the robot's command is, while it has not got the last one: whether the transport
+    // keeps that, or the thread that sends does not run
+    const std::int64_t taken_ns = s.taken_ns;
+    const std::int64_t behind_ns =
+        taken_ns == last_made ? 0 : input.now_ns - std::max(taken_ns, first_made);
     input.link = {
-        s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(sending_ns)};
+        s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(behind_ns)};
     input.keys = panel_.Take();
     input.log_dropped = dropped_now + NewlyLost();
     // at the end: damping, for a while; one that is off was never driven, and is left alone
@@ -364,8 +371,10 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
     const TickResult& result = commander_.Tick(input);
     if (!result.follows_keys) panel_.DropVelocity();
     if (result.send && !options_.dry_run) {
-      s.commands.Put(result.command);
+      s.commands.Put({result.command, input.now_ns});
       s.send.Ring();
+      last_made = input.now_ns;
+      if (first_made == 0) first_made = last_made;
     }
     if (result.ask_policy) {
       s.requests.Put(result.request);

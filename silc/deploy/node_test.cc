@@ -7,9 +7,11 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -564,6 +566,91 @@ TEST(Node, StopsWhenTheTransportDoesNotComeBack) {
   };
   node = std::make_unique<Node>(&link, options, std::move(work));
   node->Run(stop);
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
+  EXPECT_GT(told.value, 0.5);
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+}
+
+// Keeps the thread that sends from running, wherever it is: a signal's handler waits.
+std::atomic<bool> sender_held{false}, sender_is_held{false};
+void HoldSender(int) {
+  while (sender_held) {
+    sender_is_held = true;
+    const timespec pause{0, 500'000};
+    nanosleep(&pause, nullptr);
+  }
+  sender_is_held = false;
+}
+
+// A link that knows the thread that sends.
+class KnownSenderLink : public RobotLink {
+ public:
+  explicit KnownSenderLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return link_->ReceiveState(state, wait);
+  }
+  bool SendCommand(const LowCommand& command) override {
+    sender = pthread_self();
+    inside = true;
+    const bool sent = link_->SendCommand(command);
+    inside = false;
+    return sent;
+  }
+  LinkHealth Health() override { return link_->Health(); }
+  std::atomic<pthread_t> sender{};
+  std::atomic<bool> inside{false};
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+// A thread that gets no processor has taken no command, and the transport knows of none: the robot
+// keeps its last command all the same.
+TEST(Node, StopsWhenTheThreadThatSendsDoesNotRun) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = HoldSender;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  CommanderConfig config = PatientConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kSendBlocked)].limit = 0.5;
+  RobotBeside robot(config);
+  KnownSenderLink link(robot.MakeLink());
+  std::atomic<bool> stop{false};
+  NodeOptions options = OptionsOf(config);
+  FaultReport told;
+  std::atomic<bool> stopped{false};
+  NodeWork work;
+  work.tell = [&](const FaultReport& report) {
+    if (!stopped) told = report;
+    stopped = true;
+  };
+  std::unique_ptr<Node> node;
+  const auto wait_until_held = [&](bool held) {
+    sender_held = held;
+    if (held) pthread_kill(link.sender, SIGUSR1);
+    for (int k = 0; k < 2000 && sender_is_held != held; ++k) std::this_thread::sleep_for(1ms);
+  };
+  int commands = 0;
+  bool held_outside = false;
+  work.log = [&](const TickRecord& record) {
+    if (record.state == DriveState::kOff) node->panel().Damp();
+    commands += record.sent ? 1 : 0;
+    if (commands < 100 || stop) return;
+    for (int k = 0; k < 20 && !held_outside; ++k) {
+      wait_until_held(true);
+      held_outside = !link.inside;
+      if (!held_outside) wait_until_held(false);
+    }
+    if (!stopped && commands < 3000) return;
+    sender_held = false;
+    stop = true;
+  };
+  node = std::make_unique<Node>(&link, options, std::move(work));
+  node->Run(stop);
+  sender_held = false;
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_TRUE(held_outside) << "before it takes a command, or after the transport did";
   ASSERT_TRUE(stopped);
   EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
   EXPECT_GT(told.value, 0.5);

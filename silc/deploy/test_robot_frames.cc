@@ -360,7 +360,7 @@ const TickResult& Rig::Step() {
   input.frame = heard_nothing ? nullptr : &frame;
   input.answer = answers ? &answer : nullptr;
   input.stiffness = drop_notes ? nullptr : &note;
-  if (blocked_since_ns != 0) link.sending_s = 1e-9 * double(now_ns - blocked_since_ns);
+  if (blocked_since_ns != 0) link.behind_s = 1e-9 * double(now_ns - blocked_since_ns);
   input.link = link;
   input.keys = keys;
   input.log_dropped = log_dropped;

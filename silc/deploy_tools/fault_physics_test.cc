@@ -151,7 +151,7 @@ class TroubledLink : public RobotLink {
     LinkHealth health = link_->Health();
     if (trouble_ == Trouble::kLost && Begun()) health.robot_present = false;
     if (trouble_ == Trouble::kForeign && Begun()) health.foreign_writers = 1;
-    if (Blocked()) health.sending_s = 1e-9 * static_cast<double>(now_ns_ - kFaultNs);
+    if (Blocked()) health.behind_s = 1e-9 * static_cast<double>(now_ns_ - kFaultNs);
     return health;
   }
   void set_panel(OperatorPanel* panel) { panel_ = panel; }
