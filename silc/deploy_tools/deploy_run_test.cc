@@ -4,12 +4,18 @@
 #include "silc/deploy_tools/run_deploy.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -23,6 +29,26 @@
 #include "silc/deploy_tools/workers.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
+
+namespace {
+
+// Folders that were flushed, and how many names each had then, while a test looks.
+using Flushes = std::vector<std::pair<std::string, int>>;
+Flushes* flushes = nullptr;
+
+}  // namespace
+
+// The program's own comes before glibc's.
+extern "C" int fsync(int descriptor) {
+  struct stat about {};
+  if (flushes != nullptr && fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode)) {
+    const auto folder =
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
+    const std::filesystem::directory_iterator names(folder), end;
+    flushes->emplace_back(folder.string(), static_cast<int>(std::distance(names, end)));
+  }
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
 
 namespace silc {
 namespace {
@@ -712,6 +738,32 @@ TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
   for (const double tick : FromLog(folder, "tick_robot_tick")) EXPECT_EQ(tick, read++);
   EXPECT_LE(kTicks - read, 501) << "more than a second is lost";
   EXPECT_LT(read, kTicks) << "the rest was to be lost";
+}
+
+// A name that is not flushed is not found after a power cut, though its bytes are on the disk.
+TEST(DeployLog, FlushesNamesAsWellAsBytes) {
+  const fs::path above = fs::canonical(::testing::TempDir()) / "silc_deploy_log_flushed";
+  fs::remove_all(above);
+  const std::string folder = (above / "new" / "log").string();
+  Flushes seen;
+  flushes = &seen;
+  {
+    DeployLog log(folder);
+    EXPECT_EQ(seen,
+              (Flushes{{above / "new", 1},
+                       {above, 1},
+                       {above.parent_path(), seen.empty() ? 0 : seen.back().second}}))
+        << "every folder that was made";
+    seen.clear();
+    for (int k = 0; k < 1500; ++k) {
+      TickRecord record;
+      record.time_ns = 2'000'000LL * k;
+      log.Add(record);
+    }
+    log.Finish();
+  }
+  flushes = nullptr;
+  EXPECT_EQ(seen, (Flushes{{folder, 1}, {folder, 2}, {folder, 3}, {folder, 4}}));
 }
 
 // What faults are judged by can be read back: temperatures, fault words to the last bit, the
