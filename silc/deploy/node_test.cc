@@ -691,6 +691,44 @@ TEST(Node, AWallClockThatIsSetBackHoldsNobodyUp) {
   EXPECT_EQ(records, static_cast<int>(node.deadlines().ticks));
 }
 
+// The lid is closed under the policy and opened ten minutes later: the robot is not driven on. The
+// monotonic clock stands still meanwhile, and would show a tick like any other.
+TEST(Node, StopsWhenTheComputerWasSuspended) {
+  if (!kClocksCanBeMoved) GTEST_SKIP() << "a sanitizer has the clocks";
+  const CommanderConfig config = PatientConfig();  // up to 20 s late are no fault
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  std::atomic<bool> stop{false};
+  std::vector<std::string> told;
+  NodeWork work;
+  work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) { AnswerStanding(config, answer); };
+  work.observe = [&](const ObserverTask& task, int, StiffnessNote* note) {
+    *note = SoftNote(task);
+    return true;
+  };
+  work.tell = [&](const FaultReport& report) { told.emplace_back(KindOf(report.fault).name); };
+  std::unique_ptr<Node> node;
+  int under_policy = 0;
+  bool had_policy = false;
+  work.log = [&](const TickRecord& record) {
+    DriveOn(record.state, &had_policy, &node->panel());
+    under_policy += record.state == DriveState::kPolicy ? 1 : 0;
+    if (under_policy == 100) {
+      ++under_policy;
+      SuspendFor(600'000'000'000);
+    }
+    const bool damped = had_policy && record.state == DriveState::kDamping;
+    stop = stop || damped || under_policy > 2000;
+  };
+  node = std::make_unique<Node>(link.get(), OptionsOf(config), std::move(work));
+  node->Run(stop);
+  EXPECT_TRUE(node->commander().latched());
+  EXPECT_NE(std::find(told.begin(), told.end(), "command_gap"), told.end())
+      << ::testing::PrintToString(told);
+  EXPECT_LT(under_policy, 2000) << "damped by itself, not at the end";
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+}
+
 // Real-time threads of this process, as the kernel has them: how many at each priority.
 std::map<int, int> FifoThreads() {
   std::map<int, int> count;
