@@ -387,6 +387,34 @@ TEST(DeployCli, ASpeedSetByKeyDoesNotOutliveAStop) {
   robot.Wait();
 }
 
+// The first controller does not stop for a second one that only looks, or that pre-flight refuses.
+TEST(DeployCli, ASecondOneThatDoesNotDriveStopsNobody) {
+  const fs::path folder = TestFolder("silc_second_" + Domain(1));
+  TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(1),
+                                      (folder / "robot.txt").string());
+  const std::string arguments = "deploy " + WalkerFile() +
+                                " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
+                                "--domain " +
+                                Domain(1);
+  TypedSilc first = TypedSilc::OnTerminal(arguments);
+  EXPECT_TRUE(first.Says("space EMERGENCY STOP")) << first.said();
+  first.Type("d");
+  EXPECT_TRUE(first.Says("now: damping")) << first.said();
+  for (const char* how : {" --dry-run", ""}) {
+    const Outcome second = Silc(arguments + " --no-keys --seconds 0.5" + how);
+    EXPECT_EQ(second.code, 1) << how;
+    EXPECT_NE(second.text.find("other program(s) write rt/lowcmd"), std::string::npos)
+        << second.text;
+  }
+  first.Type("s");
+  EXPECT_TRUE(first.Says("now: standing up")) << first.said();
+  first.Type("\x03");
+  EXPECT_EQ(first.Wait(), 0) << first.said();
+  EXPECT_EQ(first.said().find("STOP at"), std::string::npos) << first.said();
+  kill(robot.pid(), SIGINT);
+  robot.Wait();
+}
+
 // Nobody reads what is said any more, as when `| tee` has died: a terminal that is gone, not the
 // end of the program, which would leave the robot alone with its last command.
 TEST(DeployCli, StopsWhenNobodyReadsWhatItSays) {

@@ -167,6 +167,7 @@ Node::Node(RobotLink* link, const NodeOptions& options, NodeWork work)
 Node::~Node() = default;
 
 void Node::Run(const std::atomic<bool>& stop) {
+  if (!options_.dry_run) link_->BeginSending();
   if (options_.lockstep) {
     RunLockstep(stop);
   } else {

@@ -104,7 +104,7 @@ struct NodeWork {
 
 struct NodeOptions {
   CommanderConfig commander;
-  bool dry_run = false;   ///< nothing is sent
+  bool dry_run = false;   ///< nothing is sent, and nobody is told that something might be
   bool lockstep = false;  ///< a tick for every state, in the robot's time; for simulations
   bool realtime = true;   ///< asks for SCHED_FIFO and locked memory
   double seconds = 0;     ///< [s] ends after this long, in lock step of the robot's time; 0: never

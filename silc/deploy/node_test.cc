@@ -65,6 +65,7 @@ class MarkedLink : public RobotLink {
     HeapAndLockCount::MarkOrdinaryThread();
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     HeapAndLockCount::MarkOrdinaryThread();
     return link_->SendCommand(command);
@@ -302,6 +303,7 @@ class SlowRobot : public RobotLink {
     *state = robot_.Frame();
     return true;
   }
+  void BeginSending() override {}
   bool SendCommand(const LowCommand& command) override {
     last_ = command;
     return true;
@@ -322,6 +324,7 @@ class CountingLink : public RobotLink {
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     sent += 1;
     enabling += command.motor[0].mode == 1 ? 1 : 0;
@@ -528,6 +531,7 @@ class BlockingLink : public RobotLink {
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     while (blocked) std::this_thread::sleep_for(1ms);
     return link_->SendCommand(command);
@@ -590,6 +594,7 @@ class KnownSenderLink : public RobotLink {
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     sender = pthread_self();
     inside = true;

@@ -374,6 +374,7 @@ class ChangingRobot : public RobotLink {
     state->crc = FrameCrc(*state);
     return true;
   }
+  void BeginSending() override {}
   bool SendCommand(const LowCommand& command) override {
     if (command.motor[0].mode == 1) sent.push_back(command);
     return true;
@@ -418,11 +419,13 @@ TEST(DeployRun, ADryRunSendsNothing) {
   const std::unique_ptr<RobotLink> link = bus.MakeLink();
   const std::unique_ptr<RobotPort> port = bus.MakePort();
   const RobotModel body = RobotModel::Load("g1", SimulatedRobot::NeededLoad());
+  const std::unique_ptr<RobotLink> other = bus.MakeLink();  // another program's
   SimulatedRobot simulated(body);
-  std::atomic<bool> stop{false};
-  int commands = 0;
+  std::atomic<bool> stop{false}, damping{false};
+  std::atomic<OperatorPanel*> panel{nullptr};
+  int commands = 0, writers = 0;
   std::thread robot([&] {
-    for (int k = 0; k < 300; ++k) {
+    for (int k = 0, damped = 0; k < 20'000 && damped < 300; ++k) {
       LowState frame;
       simulated.Step();
       simulated.Step();
@@ -430,6 +433,9 @@ TEST(DeployRun, ADryRunSendsNothing) {
       port->SendState(frame);
       LowCommand command;
       commands += port->ReceiveCommand(&command, std::chrono::milliseconds(1)) ? 1 : 0;
+      writers += other->Health().foreign_writers;
+      damped += damping ? 1 : 0;
+      if (panel != nullptr && !damping) panel.load()->Damp();
     }
     stop = true;
   });
@@ -443,17 +449,20 @@ TEST(DeployRun, ADryRunSendsNothing) {
       g1.servo,
       link.get(),
       options,
-      [](OperatorPanel* panel) { panel->Damp(); },
-      [](const std::string&) {},
+      [&](OperatorPanel* given) { panel = given; },
+      [&](const std::string& line) { damping = damping || line == "now: damping"; },
       stop);
   robot.join();
+  EXPECT_TRUE(damping);
   EXPECT_EQ(commands, 0);
+  EXPECT_EQ(writers, 0) << "another program would stop because of it";
 }
 
 // A link to nobody that counts how often it is asked.
 class DeafLink : public RobotLink {
  public:
   bool ReceiveState(LowState*, std::chrono::nanoseconds) override { return ++asked < 0; }
+  void BeginSending() override { ++asked; }
   bool SendCommand(const LowCommand&) override { return ++asked < 0; }
   LinkHealth Health() override { return {.robot_present = ++asked < 0}; }
   int asked = 0;

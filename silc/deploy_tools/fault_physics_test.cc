@@ -141,6 +141,7 @@ class TroubledLink : public RobotLink {
     }
     return false;
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     const bool refused =
         trouble_ == Trouble::kRefused && Begun() && now_ns_ < kFaultNs + kRefusedFor;

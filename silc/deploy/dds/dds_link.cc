@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "dds/dds.h"
 #include "silc/base/error.h"
@@ -81,6 +82,9 @@ void NeedDomain(const DdsOptions& options) {
        ("domain " + std::to_string(options.domain) + " on '" + options.network + "'").c_str());
   made[options.domain] = options.network;
 }
+
+constexpr std::chrono::seconds kMostMatching{2};
+constexpr std::chrono::milliseconds kMatchingStep{5};
 
 struct Topic {
   const dds_topic_descriptor_t* type;
@@ -179,8 +183,10 @@ class DdsSide {
   DdsSide(const DdsOptions& options, const Topic& in, const Topic& out) : participant_(options) {
     reader_ = participant_.MakeReader(participant_.MakeTopic(in), &arrival_);
     written_ = participant_.MakeTopic(out);
-    writer_ = participant_.MakeWriter(written_);
   }
+
+  /// Until then this side only listens.
+  void MakeWriter() { writer_ = participant_.MakeWriter(written_); }
 
   /// Waits for a sample and takes the newest.
   template <typename Frame>
@@ -194,6 +200,7 @@ class DdsSide {
 
   template <typename Frame>
   bool Send(const Frame& frame) {
+    if (writer_ == 0) return false;
     WireOut wire;
     std::memcpy(&wire, &frame, sizeof wire);
     return dds_write(writer_, &wire) == DDS_RETCODE_OK;
@@ -201,7 +208,7 @@ class DdsSide {
 
   const DdsParticipant& participant() const { return participant_; }
   dds_entity_t reader() const { return reader_; }
-  dds_entity_t writer() const { return writer_; }
+  dds_entity_t writer() const { return writer_; }    ///< 0: none yet
   dds_entity_t written() const { return written_; }  ///< the topic
 
  private:
@@ -232,6 +239,15 @@ class DdsLink : public RobotLink {
     return side_.Receive(state, wait);
   }
 
+  void BeginSending() override {
+    side_.MakeWriter();
+    // what is sent before the robot's end is found is lost
+    const auto end = std::chrono::steady_clock::now() + kMostMatching;
+    while (!Health().robot_present && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kMatchingStep);
+    }
+  }
+
   bool SendCommand(const LowCommand& command) override { return side_.Send(command); }
 
   LinkHealth Health() override {
@@ -239,9 +255,12 @@ class DdsLink : public RobotLink {
     dds_publication_matched_status_t hearing{};
     LinkHealth health;
     dds_get_subscription_matched_status(side_.reader(), &heard);
-    dds_get_publication_matched_status(side_.writer(), &hearing);
-    // the reader that counts others matches our own writer, too
-    health.robot_present = heard.current_count > 0 && hearing.current_count > 1;
+    health.robot_present = heard.current_count > 0;
+    if (side_.writer() != 0) {
+      // the reader that counts others matches our own writer, too
+      dds_get_publication_matched_status(side_.writer(), &hearing);
+      health.robot_present = health.robot_present && hearing.current_count > 1;
+    }
     health.foreign_writers = side_.participant().ForeignWriters(others_);
     return health;
   }
@@ -253,7 +272,9 @@ class DdsLink : public RobotLink {
 
 class DdsPort : public RobotPort {
  public:
-  explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {}
+  explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {
+    side_.MakeWriter();
+  }
 
   bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {
     return side_.Receive(command, wait);

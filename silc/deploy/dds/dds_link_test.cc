@@ -59,9 +59,11 @@ TEST(DdsLink, CarriesFramesBitByBitAndKnowsItsPeers) {
   const DdsOptions options{.domain = kDomain, .network = "lo"};
   const auto link = MakeDdsLink(options);
   EXPECT_FALSE(link->Health().robot_present);
-  EXPECT_EQ(link->Health().foreign_writers, 0) << "our own writer is not foreign";
+  EXPECT_EQ(link->Health().foreign_writers, 0);
   auto port = MakeDdsPort(options);
+  link->BeginSending();
   ASSERT_TRUE(Within(10s, [&] { return link->Health().robot_present; }));
+  EXPECT_EQ(link->Health().foreign_writers, 0) << "our own writer is not foreign";
 
   std::mt19937 rng(1);
   for (int trial = 0; trial < 20; ++trial) {
@@ -80,9 +82,32 @@ TEST(DdsLink, CarriesFramesBitByBitAndKnowsItsPeers) {
   EXPECT_FALSE(link->ReceiveState(&none, 1ms)) << "each is received once";
 
   const auto other = MakeDdsLink(options);
+  other->BeginSending();
   EXPECT_TRUE(Within(10s, [&] { return link->Health().foreign_writers == 1; }));
   port.reset();
   EXPECT_TRUE(Within(10s, [&] { return !link->Health().robot_present; }));
+}
+
+// The first controller does not stop for a second one that only looks, or looks before it drives.
+TEST(DdsLink, ListeningIsNotWriting) {
+  const DdsOptions options{.domain = kDomain, .network = "lo"};
+  const auto port = MakeDdsPort(options);
+  const auto driving = MakeDdsLink(options);
+  driving->BeginSending();
+  const auto listening = MakeDdsLink(options);
+  LowState state;
+  EXPECT_TRUE(Within(10s, [&] {
+    port->SendState(LowState{});
+    return listening->ReceiveState(&state, 5ms);
+  }));
+  EXPECT_TRUE(Within(10s, [&] { return listening->Health().foreign_writers == 1; }));
+  EXPECT_TRUE(listening->Health().robot_present);
+  EXPECT_FALSE(listening->SendCommand(LowCommand{}));
+  // all who are there have found each other
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(driving->Health().foreign_writers, 0);
+  listening->BeginSending();
+  EXPECT_TRUE(Within(10s, [&] { return driving->Health().foreign_writers == 1; }));
 }
 
 // A wait that began an hour ahead of the true time, when the wall clock is set back to it.
