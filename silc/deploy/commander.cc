@@ -312,6 +312,19 @@ bool Commander::IsPresent(DriveFault fault) const {
   return rule.reaction == Reaction::kStop && !(values_[fault] <= rule.limit);
 }
 
+// A link or a robot that is not as it has to be is left alone: another writer, say, who drives it.
+// A terminal that is gone is no such reason: who asks is there, and is answered by a stop that
+// latches.
+DriveFault Commander::ReasonNotToBegin() const {
+  for (int i = 1; i < kNumFaults; ++i) {
+    const auto fault = static_cast<DriveFault>(i);
+    const bool counts =
+        KindOf(fault).watch == FaultWatch::kAlways && fault != DriveFault::kConsoleLost;
+    if (counts && IsPresent(fault)) return fault;
+  }
+  return DriveFault::kNone;
+}
+
 DriveFault Commander::ReasonNotToMove() const {
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
@@ -348,7 +361,9 @@ void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
     return;
   }
   if (request.damp) {
-    if (state_ != DriveState::kDamping) Enter(DriveState::kDamping, now_ns);
+    if (state_ == DriveState::kOff) result_.refused = ReasonNotToBegin();
+    const bool follows = state_ != DriveState::kDamping && result_.refused == DriveFault::kNone;
+    if (follows) Enter(DriveState::kDamping, now_ns);
     return;
   }
   if (request.stand && state_ == DriveState::kDamping) {

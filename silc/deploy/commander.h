@@ -13,7 +13,7 @@ namespace silc {
 /// What the motors may do, and the only ways between. An emergency stop and every fault that stops
 /// lead to kDamping and latch; then nothing but the operator's acknowledgement opens the way on.
 ///
-///   kOff       nothing is sent                                               → kDamping
+///   kOff       nothing is sent; damping is refused beside another writer     → kDamping
 ///   kDamping   kp = 0: joints are slowed, not held                           → kStandUp
 ///   kStandUp   from where the robot is to the standing pose, in 2 s          → kStanding, kDamping
 ///   kStanding  the standing pose is held                                     → kPolicy, kDamping
@@ -144,6 +144,7 @@ class Commander {
   void Judge(std::int64_t now_ns);
   void Follow(const OperatorRequest& request, std::int64_t now_ns);
   bool IsPresent(DriveFault fault) const;
+  DriveFault ReasonNotToBegin() const;
   DriveFault ReasonNotToMove() const;
   DriveFault ReasonToStayLatched() const;
   void Enter(DriveState state, std::int64_t now_ns);

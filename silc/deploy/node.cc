@@ -177,6 +177,13 @@ void Node::Run(const std::atomic<bool>& stop) {
 
 void Node::RunThreads(const std::atomic<bool>& stop) {
   Shared& s = *shared_;
+  const auto ask_link = [&] {
+    const LinkHealth health = link_->Health();
+    s.robot_present = health.robot_present;
+    s.foreign_writers = health.foreign_writers;
+  };
+  // the first request of the operator is judged by it
+  ask_link();
   std::vector<std::thread> threads;  // receive, send, policy, then those that have time
   // what the link says of itself, often enough for faults that are watched in ticks
   threads.emplace_back([&] {
@@ -185,9 +192,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       if (link_->ReceiveState(&s.states.draft(), 5ms)) s.states.Publish();
       if (Now() - asked_ns < kSecond / 100) continue;
       asked_ns = Now();
-      const LinkHealth health = link_->Health();
-      s.robot_present = health.robot_present;
-      s.foreign_writers = health.foreign_writers;
+      ask_link();
     }
   });
   threads.emplace_back([&] {

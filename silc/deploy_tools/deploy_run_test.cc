@@ -363,12 +363,13 @@ TEST(DeployRun, EndsInDampingWhateverTheRobotSuffers) {
   }
 }
 
-// A robot that stands still, and of another variant from its second state on.
+// A robot that stands still, and of another variant after a number of states.
 class ChangingRobot : public RobotLink {
  public:
+  explicit ChangingRobot(std::uint32_t before) : before_(before) {}
   bool ReceiveState(LowState* state, std::chrono::nanoseconds) override {
     std::memset(state, 0, sizeof *state);
-    state->mode_machine = states_ == 0 ? 5 : 4;
+    state->mode_machine = states_ < before_ ? 5 : 4;
     state->tick = 2 * ++states_;
     state->imu.quat_wxyz[0] = 1;
     state->crc = FrameCrc(*state);
@@ -383,28 +384,39 @@ class ChangingRobot : public RobotLink {
   std::vector<LowCommand> sent;  // to enabled motors
 
  private:
-  std::uint32_t states_ = 0;
+  std::uint32_t before_, states_ = 0;
 };
 
-// Pre-flight accepts one robot; the one that is driven is the same.
-TEST(DeployRun, DoesNotDriveAnotherVariantThanPreflightSaw) {
+// Damping is asked for at the start, for a tenth of a second.
+DeploySummary RunOn(ChangingRobot* link, std::vector<std::string>* lines) {
   const G1WithPolicy g1;
-  ChangingRobot link;
   DeployOptions options;
   options.preflight_seconds = 0;
   options.observe = false;
   options.lockstep = true;
   options.seconds = 0.1;
   options.budget = ReadBudget("compliance");
-  const DeploySummary summary = RunDeploy(
+  return RunDeploy(
       g1.robot,
       g1.policy,
       g1.servo,
-      &link,
+      link,
       options,
       [](OperatorPanel* panel) { panel->Damp(); },
-      [](const std::string&) {},
+      [&](const std::string& line) { lines->push_back(line); },
       std::atomic<bool>{false});
+}
+
+// Pre-flight accepts one robot; the one that is driven is the same.
+TEST(DeployRun, DoesNotDriveAnotherVariantThanPreflightSaw) {
+  std::vector<std::string> lines;
+  ChangingRobot other(1);
+  EXPECT_EQ(RunOn(&other, &lines).latched.fault, DriveFault::kNone);
+  EXPECT_TRUE(other.sent.empty());
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "refused, because of machine_mode"), 1);
+
+  ChangingRobot link(20);
+  const DeploySummary summary = RunOn(&link, &lines);
   EXPECT_EQ(KindOf(summary.latched.fault).name, "machine_mode");
   EXPECT_GT(link.sent.size(), 10U);
   for (const LowCommand& command : link.sent) {
