@@ -83,6 +83,9 @@ void NeedDomain(const DdsOptions& options) {
   made[options.domain] = options.network;
 }
 
+// A command that is held back is soon out of date, and would still be followed: after a stop, too.
+// A newer one waits by then.
+constexpr std::chrono::milliseconds kCommandBlocking{20}, kStateBlocking{100};
 constexpr std::chrono::seconds kMostMatching{2};
 constexpr std::chrono::milliseconds kMatchingStep{5};
 
@@ -135,9 +138,10 @@ class DdsParticipant {
   dds_entity_t MakeTopic(const Topic& topic) const {
     return Made(dds_create_topic(entity_, topic.type, topic.name, nullptr, nullptr), topic.name);
   }
-  dds_entity_t MakeWriter(dds_entity_t topic) const {
+  /// `most_blocking`: a sample that a slow reader holds back for so long is given up.
+  dds_entity_t MakeWriter(dds_entity_t topic, std::chrono::milliseconds most_blocking) const {
     dds_qos_t* qos = dds_create_qos();
-    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_MSECS(100));
+    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_MSECS(most_blocking.count()));
     dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
     const dds_entity_t writer = dds_create_writer(entity_, topic, qos, nullptr);
     dds_delete_qos(qos);
@@ -186,7 +190,9 @@ class DdsSide {
   }
 
   /// Until then this side only listens.
-  void MakeWriter() { writer_ = participant_.MakeWriter(written_); }
+  void MakeWriter(std::chrono::milliseconds most_blocking) {
+    writer_ = participant_.MakeWriter(written_, most_blocking);
+  }
 
   /// Waits for a sample and takes the newest.
   template <typename Frame>
@@ -240,7 +246,7 @@ class DdsLink : public RobotLink {
   }
 
   void BeginSending() override {
-    side_.MakeWriter();
+    side_.MakeWriter(kCommandBlocking);
     // what is sent before the robot's end is found is lost
     const auto end = std::chrono::steady_clock::now() + kMostMatching;
     while (!Health().robot_present && std::chrono::steady_clock::now() < end) {
@@ -273,7 +279,7 @@ class DdsLink : public RobotLink {
 class DdsPort : public RobotPort {
  public:
   explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {
-    side_.MakeWriter();
+    side_.MakeWriter(kStateBlocking);
   }
 
   bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {

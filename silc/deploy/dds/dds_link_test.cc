@@ -5,14 +5,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
 #include <thread>
 
+#include "dds/dds.h"
 #include "silc/base/error.h"
 #include "silc/deploy/test_clock.h"
+#include "unitree_hg.h"
 
 namespace silc {
 namespace {
@@ -108,6 +112,36 @@ TEST(DdsLink, ListeningIsNotWriting) {
   EXPECT_EQ(driving->Health().foreign_writers, 0);
   listening->BeginSending();
   EXPECT_TRUE(Within(10s, [&] { return driving->Health().foreign_writers == 1; }));
+}
+
+// A robot that takes nothing holds no command back for long: after a stop an old one must not go
+// out late, in front of the damping that waits.
+TEST(DdsLink, GivesACommandUpThatIsHeldBack) {
+  const DdsOptions options{.domain = kDomain, .network = "lo"};
+  const auto link = MakeDdsLink(options);
+  const dds_entity_t robot = dds_create_participant(kDomain, nullptr, nullptr);
+  const dds_entity_t topic =
+      dds_create_topic(robot, &unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd", nullptr, nullptr);
+  dds_qos_t* qos = dds_create_qos();
+  dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, 0);
+  dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
+  dds_qset_resource_limits(qos, 1, 1, 1);
+  const dds_entity_t reader = dds_create_reader(robot, topic, qos, nullptr);
+  dds_delete_qos(qos);
+  ASSERT_GT(reader, 0);
+  link->BeginSending();
+  std::this_thread::sleep_for(100ms);
+  int refused = 0;
+  auto shortest = std::chrono::steady_clock::duration::max();  // this computer may be busy
+  for (int k = 0; k < 10; ++k) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (link->SendCommand(LowCommand{})) continue;
+    ++refused;
+    shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+  }
+  dds_delete(robot);
+  EXPECT_GE(refused, 8) << "its one place is taken";
+  EXPECT_LT(shortest, 45ms) << "below the 50 ms of send_blocked";
 }
 
 // A wait that began an hour ahead of the true time, when the wall clock is set back to it.
