@@ -61,7 +61,10 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
   went_back_ = false;
   if (input.frame != nullptr) TakeFrame(*input.frame, input.now_ns);
   if (input.answer != nullptr) TakeAnswer(*input.answer, input.now_ns);
-  if (input.stiffness != nullptr && state_ == DriveState::kPolicy) {
+  // what was seen before the policy was left and entered again does not count
+  const bool of_now = input.stiffness != nullptr && state_ == DriveState::kPolicy &&
+                      input.stiffness->session == session_;
+  if (of_now) {
     stiffness_ = *input.stiffness;
     if (stiffness_.judged) stiffness_ns_ = input.now_ns;
   }

@@ -70,6 +70,7 @@ struct PolicyAnswer {
 /// What the observer thread saw.
 struct StiffnessNote {
   std::uint64_t sequence = 0;  ///< of the request that it looked at
+  std::uint32_t session = 0;   ///< likewise
   bool judged = false;         ///< whether there was a static stiffness to judge
   double sigma = 0;            // [1] of the budget
   double rho = 0;              // [1] of the action loop; at 1 it is unstable

@@ -296,6 +296,32 @@ TEST(Commander, IgnoresAnswersOfAnEarlierSession) {
   }
 }
 
+// A slow observer goes on telling of the session before: of another policy's history.
+TEST(Commander, IgnoresNotesOfAnEarlierSession) {
+  Rig rig;
+  rig.DriveTo(DriveState::kPolicy);
+  const std::uint32_t session = rig.last.request.session;
+  rig.keys.damp = true;
+  rig.Step();
+  rig.keys.stand = true;
+  rig.Run(2.1);
+  rig.keys.run = true;
+  rig.spoil_note = [&](StiffnessNote* note) {
+    note->session = session;
+    note->sigma = note->rho = 5;
+  };
+  bool missed = false;
+  for (int k = 0; k < 520; ++k) {
+    rig.Step();
+    for (int i = 0; i < rig.last.num_reports; ++i) {
+      missed |= rig.last.reports[static_cast<std::size_t>(i)].fault == DriveFault::kObserverAge;
+    }
+  }
+  EXPECT_EQ(rig.last.state, DriveState::kPolicy);
+  EXPECT_FALSE(rig.last.latched) << KindOf(rig.commander.latched_fault().fault).name;
+  EXPECT_TRUE(missed) << "nothing is known of this session";
+}
+
 // [m/s] forward, as the policy was last asked to go
 double AskedForward(Rig* rig) {
   for (int k = 0; k < 10; ++k) {

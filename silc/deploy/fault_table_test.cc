@@ -423,6 +423,20 @@ TEST(UnjudgedStiffness, NeitherCountsNorErasesTheCount) {
   EXPECT_EQ(stops_after([&](int, StiffnessNote* n) { unjudged(n); }), 2000);
 }
 
+// The last note counts until the next: an observer that falls silent after a moment over the budget
+// leaves nobody who says that it is over.
+TEST(UnjudgedStiffness, SilenceAfterAMomentOverTheBudgetStops) {
+  Rig rig;
+  rig.DriveTo(DriveState::kPolicy);
+  rig.spoil_note = [](StiffnessNote* note) { note->sigma = 1.01; };
+  rig.Step();
+  rig.drop_notes = true;
+  int ticks = 1;
+  for (; ticks < 500 && !rig.last.latched; ++ticks) rig.Step();
+  EXPECT_EQ(ticks, 250);
+  EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kStiffness);
+}
+
 // A budget that nobody can judge is not one that holds: after a second without a judged moment that
 // is told, though moments come in.
 TEST(UnjudgedStiffness, IsToldWhenItLasts) {

@@ -333,7 +333,10 @@ void Node::Answer(const PolicyRequest& request, PolicyAnswer* answer) {
 
 bool Node::Observe(const ObserverTask& task, int waiting, StiffnessNote* note) {
   bool observed = false;
-  return Survives([&] { observed = work_.observe(task, waiting, note); }) && observed;
+  const bool survived = Survives([&] { observed = work_.observe(task, waiting, note); });
+  note->sequence = task.request.sequence;
+  note->session = task.request.session;
+  return survived && observed;
 }
 
 // What the work could not log since the tick before.

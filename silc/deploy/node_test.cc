@@ -121,6 +121,15 @@ StiffnessNote SoftNote(const ObserverTask& task) {
   return {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
 }
 
+// An operator who always asks for the next state, until the policy state was left again.
+void DriveOn(DriveState state, bool* had_policy, OperatorPanel* panel) {
+  *had_policy = *had_policy || state == DriveState::kPolicy;
+  if (*had_policy) return;
+  if (state == DriveState::kOff) panel->Damp();
+  if (state == DriveState::kDamping) panel->Stand();
+  if (state == DriveState::kStanding) panel->Run();
+}
+
 TEST(Node, DrivesARobotAndItsCommandThreadNeitherAllocatesNorLocks) {
   const CommanderConfig config = PatientConfig();
   RobotBeside robot(config);
@@ -291,6 +300,40 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   EXPECT_GE(gaps, 1);
 }
 
+// Notes carry the request that they are of, whatever the observer writes into them.
+TEST(Node, NamesTheSessionOfANote) {
+  for (const bool lockstep : {false, true}) {
+    SCOPED_TRACE(lockstep);
+    const CommanderConfig config = PatientConfig();
+    RobotBeside robot(config);
+    const std::unique_ptr<RobotLink> link = robot.MakeLink();
+    std::atomic<bool> stop{false};
+    NodeOptions options = OptionsOf(config);
+    options.lockstep = lockstep;
+    std::vector<DriveFault> stops;
+    int under_policy = 0;
+    NodeWork work;
+    work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+      AnswerStanding(config, answer);
+    };
+    work.observe = [](const ObserverTask&, int, StiffnessNote* note) {
+      *note = {.sequence = 77, .session = 77, .judged = true, .sigma = 2};
+      return true;
+    };
+    work.tell = [&](const FaultReport& report) { stops.push_back(report.fault); };
+    std::unique_ptr<Node> node;
+    bool had_policy = false;
+    work.log = [&](const TickRecord& record) {
+      DriveOn(record.state, &had_policy, &node->panel());
+      under_policy += record.state == DriveState::kPolicy ? 1 : 0;
+      stop = stop || under_policy > 3000 || (had_policy && record.state == DriveState::kDamping);
+    };
+    node = std::make_unique<Node>(link.get(), options, std::move(work));
+    node->Run(stop);
+    EXPECT_EQ(stops, std::vector<DriveFault>{DriveFault::kStiffness});
+  }
+}
+
 // A robot in this thread that lets the controller wait for a tenth of a second at a time.
 class SlowRobot : public RobotLink {
  public:
@@ -435,15 +478,6 @@ TEST(Node, WarnsOfRecordsThatItsWorkLost) {
     EXPECT_EQ(others, 0) << lockstep;
     EXPECT_EQ(node->dropped_records(), 0U) << lockstep;
   }
-}
-
-// An operator who always asks for the next state, until the policy state was left again.
-void DriveOn(DriveState state, bool* had_policy, OperatorPanel* panel) {
-  *had_policy = *had_policy || state == DriveState::kPolicy;
-  if (*had_policy) return;
-  if (state == DriveState::kOff) panel->Damp();
-  if (state == DriveState::kDamping) panel->Stand();
-  if (state == DriveState::kStanding) panel->Run();
 }
 
 // A policy that throws is a fault like one whose answer is no number. The program goes on: without

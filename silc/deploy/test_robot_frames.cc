@@ -350,7 +350,11 @@ const TickResult& Rig::Step() {
     if (spoil_answer) spoil_answer(&answer);
     waiting_ = false;
   }
-  StiffnessNote note{.sequence = asked_.sequence, .judged = true, .sigma = 0.9, .rho = 0.95};
+  StiffnessNote note{.sequence = asked_.sequence,
+                     .session = asked_.session,
+                     .judged = true,
+                     .sigma = 0.9,
+                     .rho = 0.95};
   if (spoil_note) spoil_note(&note);
 
   ticks_without_state_ = (ticks_without_state_ + 1) % ticks_per_state;
