@@ -558,5 +558,21 @@ TEST(DeployCli, ASimulationThatDivergesEnds) {
   EXPECT_NE(outcome.text.find("is no number or beyond 1e+10"), std::string::npos) << outcome.text;
 }
 
+// One in which MuJoCo gives up, here for want of memory, ends with an error and not by abort().
+TEST(DeployCli, ASimulationThatThrowsEndsWithAnError) {
+  const fs::path folder = TestFolder("silc_throws_" + Domain(1));
+  std::string model = ReadFile(SourcePath("robots/g1/g1.xml"));
+  const std::string first = "<compiler";
+  ASSERT_NE(model.find(first), std::string::npos);
+  model.insert(model.find(first), "<size memory=\"100K\"/>\n  ");
+  WriteFileAtomically((folder / "g1.xml").string(), model);
+  WriteFileAtomically((folder / "robot.yaml").string(),
+                      ReadFile(SourcePath("robots/g1/robot.yaml")));
+  const Outcome outcome = Silc("sim --dds --end 20 --robot " + folder.string() + " --domain " +
+                               Domain(1) + " --script '0.1 release' < /dev/null");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("insufficient"), std::string::npos) << outcome.text;
+}
+
 }  // namespace
 }  // namespace silc

@@ -545,15 +545,16 @@ TEST(DeployRun, LooksAtTheFolderOfItsLogFirst) {
   EXPECT_FALSE(fs::exists(fresh));
 }
 
-// Ctrl-C does not wait for a robot.
-TEST(DeployRun, EndsWhileItWaitsForARobot) {
+// Ctrl-C waits neither for a robot nor for an hour of simulated standing.
+TEST(DeployRun, EndsWhileItWaitsForARobotOrLooksAtThePolicy) {
   const G1WithPolicy g1;
   DeployOptions options;
-  options.preflight_seconds = 0;
+  options.preflight_seconds = 3600;
   options.wait_s = 60;
   options.budget = ReadBudget("compliance");
   DeafLink link;
   std::string why;
+  const auto begin = std::chrono::steady_clock::now();
   try {
     RunDeploy(
         g1.robot,
@@ -569,6 +570,7 @@ TEST(DeployRun, EndsWhileItWaitsForARobot) {
   }
   EXPECT_EQ(why, "ended before a robot answered");
   EXPECT_EQ(link.asked, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
 }
 
 // A disk that fails ends the log, not the control: told once, and the summary has it.

@@ -190,11 +190,11 @@ DeploySummary RunDeploy(const RobotModel& robot,
   node_options.realtime = options.realtime;
   node_options.seconds = options.seconds;
   Refuse("the policy is not put on the robot:",
-         CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds));
+         CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds, &stop));
   // slow ends are told, not refused: a robot that walks, or is put down in time, never meets them
   if (options.preflight_seconds > 0) {
     const std::string fall =
-        FindStandingFall(robot, policy, servo, options.height, kForeseenStanding);
+        FindStandingFall(robot, policy, servo, options.height, kForeseenStanding, &stop);
     if (!fall.empty()) say("warning: standing still in simulation, " + fall);
   }
   // what comes after it is another variant if it differs, and not the one that was looked at
