@@ -59,6 +59,13 @@ void PrintSummary(const DeploySummary& summary, const DeployArguments& args) {
 }
 
 void Deploy(const DeployArguments& args) {
+  // while it is off, lock step answers every state with disabled motors: a robot that stands would
+  // fall. The loopback interface has no robot on it
+  if (args.lockstep && args.network != "lo") {
+    throw ConfigError(
+        "--lockstep: is for a simulation on this computer, and disables the motors of a robot: "
+        "give --network lo, too");
+  }
   if (args.mode) ReadPlainBudget(*args.mode);
   const RobotModel robot = RobotModel::Load(args.robot);
   TrainingNotes notes;
@@ -143,7 +150,7 @@ void AddDeploy(CLI::App* app) {
   verb->add_flag("--no-tick", args->no_tick, "for simulations that do not count");
   verb->add_flag(
       "--no-machine-mode", args->no_machine_mode, "for simulations whose machine mode is 0");
-  verb->add_flag("--lockstep", args->lockstep, "with silc sim --dds --lockstep");
+  verb->add_flag("--lockstep", args->lockstep, "with silc sim --dds --lockstep, on lo alone");
   verb->callback([args] { Deploy(*args); });
 }
 

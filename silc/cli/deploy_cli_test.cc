@@ -387,6 +387,34 @@ TEST(DeployCli, ASpeedSetByKeyDoesNotOutliveAStop) {
   robot.Wait();
 }
 
+// The first controller does not stop for a second one that only looks, or that pre-flight refuses.
+TEST(DeployCli, ASecondOneThatDoesNotDriveStopsNobody) {
+  const fs::path folder = TestFolder("silc_second_" + Domain(1));
+  TypedSilc robot = TypedSilc::OnPipe("sim --dds --lockstep --domain " + Domain(1),
+                                      (folder / "robot.txt").string());
+  const std::string arguments = "deploy " + WalkerFile() +
+                                " --network lo --lockstep --preflight 0 --no-observe --wait 60 "
+                                "--domain " +
+                                Domain(1);
+  TypedSilc first = TypedSilc::OnTerminal(arguments);
+  EXPECT_TRUE(first.Says("space EMERGENCY STOP")) << first.said();
+  first.Type("d");
+  EXPECT_TRUE(first.Says("now: damping")) << first.said();
+  for (const char* how : {" --dry-run", ""}) {
+    const Outcome second = Silc(arguments + " --no-keys --seconds 0.5" + how);
+    EXPECT_EQ(second.code, 1) << how;
+    EXPECT_NE(second.text.find("other program(s) write rt/lowcmd"), std::string::npos)
+        << second.text;
+  }
+  first.Type("s");
+  EXPECT_TRUE(first.Says("now: standing up")) << first.said();
+  first.Type("\x03");
+  EXPECT_EQ(first.Wait(), 0) << first.said();
+  EXPECT_EQ(first.said().find("STOP at"), std::string::npos) << first.said();
+  kill(robot.pid(), SIGINT);
+  robot.Wait();
+}
+
 // Nobody reads what is said any more, as when `| tee` has died: a terminal that is gone, not the
 // end of the program, which would leave the robot alone with its last command.
 TEST(DeployCli, StopsWhenNobodyReadsWhatItSays) {
@@ -458,6 +486,20 @@ TEST(DeployCli, SaysWhyItDoesNotDrive) {
       << t1.text;
 }
 
+// In lock step a robot that is off is told to disable its motors, so that a simulation goes on: no
+// network but the loopback interface may hear that.
+TEST(DeployCli, LockStepStaysOnThisComputer) {
+  for (const char* network : {"", "--network eth0", "--network 127.0.0.1"}) {
+    const Outcome outcome =
+        Silc("deploy " + WalkerFile() + " --lockstep --wait 0.1 --preflight 0 --no-keys " +
+             network + " --domain " + Domain(1));
+    EXPECT_EQ(outcome.code, 2) << network << outcome.text;
+    EXPECT_NE(outcome.text.find("--lockstep: is for a simulation on this computer"),
+              std::string::npos)
+        << outcome.text;
+  }
+}
+
 // An option that would do nothing is refused, on either side.
 TEST(DeployCli, SimTakesNoOptionThatItWouldIgnore) {
   for (const char* ignored : {"--backend batch",
@@ -514,6 +556,22 @@ TEST(DeployCli, ASimulationThatDivergesEnds) {
   EXPECT_NE(outcome.text.find("silc: the simulation diverged at "), std::string::npos)
       << outcome.text;
   EXPECT_NE(outcome.text.find("is no number or beyond 1e+10"), std::string::npos) << outcome.text;
+}
+
+// One in which MuJoCo gives up, here for want of memory, ends with an error and not by abort().
+TEST(DeployCli, ASimulationThatThrowsEndsWithAnError) {
+  const fs::path folder = TestFolder("silc_throws_" + Domain(1));
+  std::string model = ReadFile(SourcePath("robots/g1/g1.xml"));
+  const std::string first = "<compiler";
+  ASSERT_NE(model.find(first), std::string::npos);
+  model.insert(model.find(first), "<size memory=\"100K\"/>\n  ");
+  WriteFileAtomically((folder / "g1.xml").string(), model);
+  WriteFileAtomically((folder / "robot.yaml").string(),
+                      ReadFile(SourcePath("robots/g1/robot.yaml")));
+  const Outcome outcome = Silc("sim --dds --end 20 --robot " + folder.string() + " --domain " +
+                               Domain(1) + " --script '0.1 release' < /dev/null");
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("insufficient"), std::string::npos) << outcome.text;
 }
 
 }  // namespace

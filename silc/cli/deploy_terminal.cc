@@ -14,6 +14,7 @@
 #include <deque>
 #include <iostream>
 #include <mutex>
+#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
@@ -222,10 +223,10 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
   std::mutex mutex;
   std::deque<ScriptEvent> typed;
   const std::atomic<bool>& stop = EndWhenAsked(HangUp::kEnds);
-  std::atomic<bool> over{false};
-  std::thread reader([&] {
+  // ends with the simulation, also where that throws
+  const std::jthread reader([&](const std::stop_token& ended) {
     std::string line;
-    while (!over) {
+    while (!ended.stop_requested()) {
       char key = 0;
       const int got = ReadKey(&key);
       if (got < 0) return;
@@ -259,8 +260,6 @@ void SimulateOnNetwork(const DdsSimArguments& args) {
       args.domain,
       args.network));
   RunSimulation(&simulated, port.get(), options, stop);
-  over = true;
-  reader.join();
   if (!simulated.divergence().empty()) {
     throw RunError("the simulation diverged " + simulated.divergence() +
                    "; nothing is sent any more");

@@ -61,7 +61,10 @@ const TickResult& Commander::Tick(const TickInput& input) noexcept {
   went_back_ = false;
   if (input.frame != nullptr) TakeFrame(*input.frame, input.now_ns);
   if (input.answer != nullptr) TakeAnswer(*input.answer, input.now_ns);
-  if (input.stiffness != nullptr && state_ == DriveState::kPolicy) {
+  // what was seen before the policy was left and entered again does not count
+  const bool of_now = input.stiffness != nullptr && state_ == DriveState::kPolicy &&
+                      input.stiffness->session == session_;
+  if (of_now) {
     stiffness_ = *input.stiffness;
     if (stiffness_.judged) stiffness_ns_ = input.now_ns;
   }
@@ -136,6 +139,7 @@ void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
     return;
   }
   corrupt_in_row_ = 0;
+  bool goes_on = true;  // a state that was sent before is no news, however seldom it comes
   if (!seen_) {
     const bool known = config_.machine_mode >= 0;
     machine_mode_ = known ? static_cast<std::uint8_t>(config_.machine_mode) : frame.mode_machine;
@@ -143,9 +147,10 @@ void Commander::TakeFrame(const LowState& frame, std::int64_t now_ns) {
     const auto step = static_cast<std::int32_t>(frame.tick - robot_.tick);
     frozen_in_row_ = step == 0 ? frozen_in_row_ + 1 : 0;
     went_back_ = step < 0;
+    goes_on = step > 0;
   }
   seen_ = true;
-  seen_ns_ = now_ns;
+  if (goes_on) seen_ns_ = now_ns;
   robot_ = frame;
   const RemoteReading reading = DecodeRemote(std::span<const std::uint8_t, 40>(frame.remote));
   remote_corrupt_in_row_ = reading.valid ? 0 : remote_corrupt_in_row_ + 1;
@@ -174,7 +179,7 @@ void Commander::MeasureLink(const TickInput& input) {
   values_[DriveFault::kRobotLost] = input.link.robot_present ? 0 : 1;
   values_[DriveFault::kForeignWriter] = input.link.foreign_writers;
   values_[DriveFault::kSendFailed] = input.link.failed_sends;
-  values_[DriveFault::kSendBlocked] = input.link.sending_s;
+  values_[DriveFault::kSendBlocked] = input.link.behind_s;
   values_[DriveFault::kCommandGap] = gap_;
   values_[DriveFault::kCommandOverruns] = late_count_;
   values_[DriveFault::kLogDropped] = input.log_dropped;
@@ -310,6 +315,19 @@ bool Commander::IsPresent(DriveFault fault) const {
   return rule.reaction == Reaction::kStop && !(values_[fault] <= rule.limit);
 }
 
+// A link or a robot that is not as it has to be is left alone: another writer, say, who drives it.
+// A terminal that is gone is no such reason: who asks is there, and is answered by a stop that
+// latches.
+DriveFault Commander::ReasonNotToBegin() const {
+  for (int i = 1; i < kNumFaults; ++i) {
+    const auto fault = static_cast<DriveFault>(i);
+    const bool counts =
+        KindOf(fault).watch == FaultWatch::kAlways && fault != DriveFault::kConsoleLost;
+    if (counts && IsPresent(fault)) return fault;
+  }
+  return DriveFault::kNone;
+}
+
 DriveFault Commander::ReasonNotToMove() const {
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
@@ -318,8 +336,10 @@ DriveFault Commander::ReasonNotToMove() const {
   return DriveFault::kNone;
 }
 
-// What stopped the robot and lasts, or is watched in damping and there.
+// What stopped the robot and lasts, or is watched in damping and there; of several the one that the
+// operator was told of.
 DriveFault Commander::ReasonToStayLatched() const {
+  if (IsPresent(latched_.fault)) return latched_.fault;
   for (int i = 1; i < kNumFaults; ++i) {
     const auto fault = static_cast<DriveFault>(i);
     if ((stopped_[At(i)] || IsWatched(fault)) && IsPresent(fault)) return fault;
@@ -344,7 +364,9 @@ void Commander::Follow(const OperatorRequest& request, std::int64_t now_ns) {
     return;
   }
   if (request.damp) {
-    if (state_ != DriveState::kDamping) Enter(DriveState::kDamping, now_ns);
+    if (state_ == DriveState::kOff) result_.refused = ReasonNotToBegin();
+    const bool follows = state_ != DriveState::kDamping && result_.refused == DriveFault::kNone;
+    if (follows) Enter(DriveState::kDamping, now_ns);
     return;
   }
   if (request.stand && state_ == DriveState::kDamping) {

@@ -13,7 +13,7 @@ namespace silc {
 /// What the motors may do, and the only ways between. An emergency stop and every fault that stops
 /// lead to kDamping and latch; then nothing but the operator's acknowledgement opens the way on.
 ///
-///   kOff       nothing is sent                                               → kDamping
+///   kOff       nothing is sent; damping is refused beside another writer     → kDamping
 ///   kDamping   kp = 0: joints are slowed, not held                           → kStandUp
 ///   kStandUp   from where the robot is to the standing pose, in 2 s          → kStanding, kDamping
 ///   kStanding  the standing pose is held                                     → kPolicy, kDamping
@@ -70,6 +70,7 @@ struct PolicyAnswer {
 /// What the observer thread saw.
 struct StiffnessNote {
   std::uint64_t sequence = 0;  ///< of the request that it looked at
+  std::uint32_t session = 0;   ///< likewise
   bool judged = false;         ///< whether there was a static stiffness to judge
   double sigma = 0;            // [1] of the budget
   double rho = 0;              // [1] of the action loop; at 1 it is unstable
@@ -81,7 +82,7 @@ struct LinkHealth {
   bool robot_present = true;  ///< the robot's endpoints are matched
   int foreign_writers = 0;    ///< of commands
   int failed_sends = 0;       ///< in a row
-  double sending_s = 0;       ///< [s] that the transport has had a command and not taken it
+  double behind_s = 0;  ///< [s] age of the last command that was taken, while a newer one waits
 };
 
 /// What one tick has to go by. Pointers may be null: nothing new.
@@ -144,6 +145,7 @@ class Commander {
   void Judge(std::int64_t now_ns);
   void Follow(const OperatorRequest& request, std::int64_t now_ns);
   bool IsPresent(DriveFault fault) const;
+  DriveFault ReasonNotToBegin() const;
   DriveFault ReasonNotToMove() const;
   DriveFault ReasonToStayLatched() const;
   void Enter(DriveState state, std::int64_t now_ns);
@@ -179,7 +181,7 @@ class Commander {
   // the robot as last seen
   bool seen_ = false;
   LowState robot_{};
-  std::int64_t seen_ns_ = 0;
+  std::int64_t seen_ns_ = 0;  // when its counter last went on
   std::uint8_t machine_mode_ = 0;
   int corrupt_in_row_ = 0, frozen_in_row_ = 0, remote_corrupt_in_row_ = 0;
   bool went_back_ = false;

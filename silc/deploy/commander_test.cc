@@ -75,6 +75,53 @@ TEST(Commander, EchoesTheMachineModeAndEnablesTheRobotsMotorsAlone) {
   for (int j = 0; j < kFrameMotors; ++j) EXPECT_EQ(rig.last.command.motor[j].mode, j < 29 ? 1 : 0);
 }
 
+// From off the operator begins to send, and not beside somebody who does: what the two send would
+// be followed by turns. That is no fault, and latches nothing.
+TEST(Commander, DoesNotBeginBesideAnotherWriter) {
+  Rig rig;
+  rig.DriveTo(DriveState::kOff);
+  rig.link.foreign_writers = 1;
+  for (int k = 0; k < 20; ++k) {
+    rig.keys.damp = true;
+    rig.Step();
+    ASSERT_FALSE(rig.last.send);
+    ASSERT_EQ(rig.last.state, DriveState::kOff);
+    EXPECT_EQ(rig.last.refused, DriveFault::kForeignWriter);
+    EXPECT_EQ(rig.last.num_reports, 0);
+  }
+  rig.Step();
+  EXPECT_EQ(rig.last.refused, DriveFault::kNone) << "told when asked";
+  rig.link.foreign_writers = 0;
+  rig.keys.damp = true;
+  rig.Step();
+  EXPECT_TRUE(rig.last.send);
+  EXPECT_EQ(rig.last.state, DriveState::kDamping);
+  EXPECT_FALSE(rig.last.latched);
+}
+
+// An emergency stop is answered by damping whoever else sends, and damping itself is never refused
+// to a robot that is driven.
+TEST(Commander, AStopIsFollowedBesideAnotherWriter) {
+  Rig rig;
+  rig.DriveTo(DriveState::kOff);
+  rig.link.foreign_writers = 1;
+  rig.keys.emergency_stop = true;
+  rig.Step();
+  EXPECT_TRUE(rig.last.send);
+  EXPECT_TRUE(rig.last.latched);
+  EXPECT_TRUE(IsDamping(rig.last.command, rig.config));
+  for (const DriveState state :
+       {DriveState::kStandUp, DriveState::kStanding, DriveState::kPolicy}) {
+    Rig driven;
+    driven.DriveTo(state);
+    driven.log_dropped = 1;
+    driven.keys.damp = true;
+    driven.Step();
+    EXPECT_EQ(driven.last.state, DriveState::kDamping);
+    EXPECT_EQ(driven.last.refused, DriveFault::kNone);
+  }
+}
+
 // Pre-flight looked at a robot of one variant. Another one that speaks in its place is not driven.
 TEST(Commander, DrivesTheVariantThatWasLookedAt) {
   CommanderConfig config = PlainConfig();
@@ -83,7 +130,15 @@ TEST(Commander, DrivesTheVariantThatWasLookedAt) {
   rig.spoil_state = [](LowState* s) { s->mode_machine = 6; };
   rig.Run(0.01);
   rig.keys.damp = true;
-  rig.Run(0.01);
+  rig.Step();
+  EXPECT_EQ(rig.last.refused, DriveFault::kMachineMode);
+  EXPECT_FALSE(rig.last.send);
+  rig.spoil_state = {};
+  rig.keys.damp = true;
+  rig.Step();
+  EXPECT_TRUE(rig.last.send);
+  rig.spoil_state = [](LowState* s) { s->mode_machine = 6; };
+  rig.Step();
   ASSERT_TRUE(rig.last.latched);
   EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kMachineMode);
   EXPECT_EQ(rig.last.command.mode_machine, 5);
@@ -239,6 +294,32 @@ TEST(Commander, IgnoresAnswersOfAnEarlierSession) {
     rig.Step();
     EXPECT_FLOAT_EQ(rig.last.command.motor[3].q, static_cast<float>(rig.config.stand_pose[3]));
   }
+}
+
+// A slow observer goes on telling of the session before: of another policy's history.
+TEST(Commander, IgnoresNotesOfAnEarlierSession) {
+  Rig rig;
+  rig.DriveTo(DriveState::kPolicy);
+  const std::uint32_t session = rig.last.request.session;
+  rig.keys.damp = true;
+  rig.Step();
+  rig.keys.stand = true;
+  rig.Run(2.1);
+  rig.keys.run = true;
+  rig.spoil_note = [&](StiffnessNote* note) {
+    note->session = session;
+    note->sigma = note->rho = 5;
+  };
+  bool missed = false;
+  for (int k = 0; k < 520; ++k) {
+    rig.Step();
+    for (int i = 0; i < rig.last.num_reports; ++i) {
+      missed |= rig.last.reports[static_cast<std::size_t>(i)].fault == DriveFault::kObserverAge;
+    }
+  }
+  EXPECT_EQ(rig.last.state, DriveState::kPolicy);
+  EXPECT_FALSE(rig.last.latched) << KindOf(rig.commander.latched_fault().fault).name;
+  EXPECT_TRUE(missed) << "nothing is known of this session";
 }
 
 // [m/s] forward, as the policy was last asked to go

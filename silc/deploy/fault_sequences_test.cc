@@ -46,9 +46,10 @@ std::uint32_t PlainCrc(const LowCommand& command) {
 // What went into a tick, as the test knows it.
 struct TickSeen {
   std::int64_t now_ns = 0;
-  bool fresh = false;    // a state with a right CRC came in
-  LowState state{};      // the last such state
-  OperatorRequest keys;  // of the keyboard
+  bool fresh = false;       // a state with a right CRC came in
+  LowState state{};         // the last such state
+  OperatorRequest keys;     // of the keyboard
+  int foreign_writers = 0;  // who else sends
 };
 
 // Holds commands against "Rules of a command" and "States" in docs/deploy.md.
@@ -64,7 +65,10 @@ class CommandJudge {
     if (asked_to_stop_ && !result.latched) return "a stop did not latch";
     if (asked_to_stop_) on_ = true;  // and answered once there is somebody to be sent to
     if (!spoke_) return result.send ? "sent before the robot spoke" : "";
-    if (asked_to_damp_) on_ = true;
+    const bool begins = asked_to_damp_ && !on_;
+    if (begins && seen.foreign_writers > 0 && result.send) return "began beside another writer";
+    // refused, with the reason, or followed
+    if (begins && result.refused == DriveFault::kNone) on_ = true;
     if (result.send != on_) return on_ ? "fell silent" : "sent while off";
     if (!on_) return "";
 
@@ -99,8 +103,10 @@ class CommandJudge {
     std::uint16_t pressed = 0, held = 0;
     if (seen.fresh) {
       if (!spoke_) machine_mode_ = seen.state.mode_machine;
+      // one that was sent before says nothing of the robot as it is now
+      if (!spoke_ || seen.state.tick - counter_ - 1U < 0x7fff'ffffU) heard_ns_ = seen.now_ns;
+      counter_ = seen.state.tick;
       spoke_ = true;
-      heard_ns_ = seen.now_ns;
       bool sticks = true;
       for (const int at : {4, 8, 12, 20}) {
         float stick = 0;
@@ -222,6 +228,7 @@ class CommandJudge {
   std::uint8_t machine_mode_ = 0;
   std::uint16_t buttons_ = 0xffff;
   std::int64_t last_ns_ = 0, heard_ns_ = 0;
+  std::uint32_t counter_ = 0;  // of the last state
   std::optional<std::array<Interval, kRobotMotors>> targets_;
 };
 
@@ -395,10 +402,11 @@ class Sequence {
       Press(&rng_, &rig_);
       const OperatorRequest keys = rig_.keys;
       const std::uint64_t heard = rig_.heard;
+      const int foreign = rig_.link.foreign_writers;
       CountInjected(tick);
       rig_.Step();
       const std::string wrong =
-          judge_.Judge({rig_.now_ns, rig_.heard != heard, rig_.shown, keys}, rig_.last);
+          judge_.Judge({rig_.now_ns, rig_.heard != heard, rig_.shown, keys, foreign}, rig_.last);
       const std::string at = "tick " + std::to_string(tick) + " (" + Name(rig_.last.state) + "): ";
       if (!wrong.empty()) return at + wrong;
       const std::string missed = Missed(tick, active);
@@ -504,7 +512,8 @@ class Sequence {
 };
 
 TEST(FaultSequences, AThousandHaveNoUnsafeCommand) {
-  const std::vector<FaultRow> rows = FaultRows();
+  std::vector<FaultRow> rows = FaultRows();
+  rows.push_back(OldStatesSentSlowly());
   Coverage coverage;
   long servo = 0, known = 0, speed = 0, torque = 0, range = 0, range_over_torque = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
@@ -550,7 +559,8 @@ class JudgedRig {
     rig_.Step();
     TickResult result = rig_.last;
     if (change) change(&result);
-    return judge_.Judge({rig_.now_ns, rig_.heard != heard, rig_.shown, keys}, result);
+    return judge_.Judge(
+        {rig_.now_ns, rig_.heard != heard, rig_.shown, keys, rig_.link.foreign_writers}, result);
   }
   void DriveToPolicy() {
     for (int k = 0; k < 10; ++k) ASSERT_EQ(Step(), "");
@@ -617,6 +627,12 @@ TEST(CommandJudge, FindsWhatIsSentTooEarlyAndWhatLeavesALatch) {
   rig.rig().drop_states = false;
   EXPECT_EQ(rig.Step(), "");
   EXPECT_EQ(rig.Step(send), "sent while off");
+  rig.rig().link.foreign_writers = 1;
+  rig.rig().keys.damp = true;
+  EXPECT_EQ(rig.Step(send), "began beside another writer");
+  rig.rig().link.foreign_writers = 0;
+  rig.rig().keys.damp = true;
+  EXPECT_EQ(rig.Step([](TickResult* r) { r->send = false; }), "fell silent");
 
   JudgedRig stopped;
   stopped.rig().drop_states = true;

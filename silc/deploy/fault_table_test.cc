@@ -169,10 +169,16 @@ TEST_P(FaultTable, IsSeenWhereItWasThereBefore) {
   rig.Step();
   if (rig.last.refused != DriveFault::kNone) {
     EXPECT_EQ(KindOf(rig.last.refused).name, KindOf(row.fault).name);
-    EXPECT_EQ(rig.last.state, DriveState::kDamping);
+    EXPECT_FALSE(by_policy);
+    EXPECT_EQ(rig.last.state, when_off ? DriveState::kOff : DriveState::kDamping);
+    EXPECT_EQ(rig.last.send, !when_off) << "what was not begun is not begun";
     EXPECT_TRUE(IsDamping(rig.last.command, config));
-    EXPECT_FALSE(when_off || by_policy);
+    EXPECT_FALSE(rig.last.latched);
     return;
+  }
+  if (when_off) {
+    EXPECT_TRUE(row.fault == DriveFault::kConsoleLost || row.fault == DriveFault::kSendFailed)
+        << "the operator who is there asks; what is not sent does not fail";
   }
   // standing up itself may be what brings it about
   const int more = when_off || by_policy ? 0 : 1000;
@@ -415,6 +421,20 @@ TEST(UnjudgedStiffness, NeitherCountsNorErasesTheCount) {
             }),
             2000);
   EXPECT_EQ(stops_after([&](int, StiffnessNote* n) { unjudged(n); }), 2000);
+}
+
+// The last note counts until the next: an observer that falls silent after a moment over the budget
+// leaves nobody who says that it is over.
+TEST(UnjudgedStiffness, SilenceAfterAMomentOverTheBudgetStops) {
+  Rig rig;
+  rig.DriveTo(DriveState::kPolicy);
+  rig.spoil_note = [](StiffnessNote* note) { note->sigma = 1.01; };
+  rig.Step();
+  rig.drop_notes = true;
+  int ticks = 1;
+  for (; ticks < 500 && !rig.last.latched; ++ticks) rig.Step();
+  EXPECT_EQ(ticks, 250);
+  EXPECT_EQ(rig.commander.latched_fault().fault, DriveFault::kStiffness);
 }
 
 // A budget that nobody can judge is not one that holds: after a second without a judged moment that

@@ -8,14 +8,18 @@
 
 namespace silc {
 
-/// The controller's end of a connection with a robot. Its own threads call it, never the command
-/// thread: it may wait, lock and allocate.
+/// The controller's end of a connection with a robot. At first it only listens: other controllers
+/// of the robot do not see it as one. Its own threads call it, never the command thread: it may
+/// wait, lock and allocate.
 class RobotLink {
  public:
   virtual ~RobotLink() = default;
 
   /// Waits for a state that was not received yet and gives the newest. False: none came in time.
   virtual bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) = 0;
+  /// Before the first command, once, while no other thread calls. Others then see that somebody may
+  /// send, and stop. Throws RunError.
+  virtual void BeginSending() = 0;
   /// False: it could not be handed over.
   virtual bool SendCommand(const LowCommand& command) = 0;
   virtual LinkHealth Health() = 0;  ///< failed_sends is the caller's to count

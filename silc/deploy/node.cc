@@ -30,9 +30,13 @@ constexpr int kCommandPriority = 80, kLinkPriority = 75, kPolicyPriority = 70;
 constexpr double kDampAtEnd = 1;  // [s]
 constexpr int kAloneAtEnd = 3;    // [1] waits without a robot, in lock step
 
+// Nobody sets this clock, and it goes on while the computer is suspended: after that everything the
+// robot and the policy said is old.
+constexpr clockid_t kClock = CLOCK_BOOTTIME;
+
 std::int64_t Now() {
   timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(kClock, &t);
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
@@ -98,7 +102,8 @@ double DeadlineStatistics::Jitter(double quantile) const {
 
 // What the command thread shares with the others.
 struct Node::Shared {
-  // A semaphore: posting neither locks nor allocates.
+  // A semaphore: posting neither locks nor allocates. A wait ends by the monotonic clock, which
+  // nobody sets: a wall clock that is set back by an hour would make the wait an hour longer.
   class Bell {
    public:
     Bell() { sem_init(&semaphore_, 0, 0); }
@@ -108,11 +113,11 @@ struct Node::Shared {
     void Ring() { sem_post(&semaphore_); }
     void Wait(std::int64_t ns) {
       timespec end{};
-      clock_gettime(CLOCK_REALTIME, &end);
+      clock_gettime(CLOCK_MONOTONIC, &end);
       const std::int64_t at = end.tv_nsec + ns;
       end.tv_sec += at / kSecond;
       end.tv_nsec = at % kSecond;
-      while (sem_timedwait(&semaphore_, &end) != 0 && errno == EINTR) {
+      while (sem_clockwait(&semaphore_, CLOCK_MONOTONIC, &end) != 0 && errno == EINTR) {
       }
       while (sem_trywait(&semaphore_) == 0) {
       }
@@ -122,8 +127,12 @@ struct Node::Shared {
     sem_t semaphore_{};
   };
 
+  struct MadeCommand {
+    LowCommand command;
+    std::int64_t made_ns;
+  };
   Mailbox<LowState> states;
-  Mailbox<LowCommand> commands;
+  Mailbox<MadeCommand> commands;
   Mailbox<PolicyRequest> requests;
   Mailbox<PolicyAnswer> answers;
   Ring<ObserverTask, 256>
@@ -137,7 +146,7 @@ struct Node::Shared {
   Ring<Answer, 16> to_operator;
   std::atomic<bool> robot_present{false};
   std::atomic<int> foreign_writers{0}, failed_sends{0};
-  std::atomic<std::int64_t> sending_since_ns{0};  // 0: no command is being handed over
+  std::atomic<std::int64_t> taken_ns{0};  // when the newest command that the link took was made
   std::atomic<DriveState> state{DriveState::kOff};
   std::atomic<bool> over{false};          // for the threads around the command thread
   std::atomic<bool> not_realtime{false};  // to be told, once
@@ -158,6 +167,7 @@ Node::Node(RobotLink* link, const NodeOptions& options, NodeWork work)
 Node::~Node() = default;
 
 void Node::Run(const std::atomic<bool>& stop) {
+  if (!options_.dry_run) link_->BeginSending();
   if (options_.lockstep) {
     RunLockstep(stop);
   } else {
@@ -167,6 +177,13 @@ void Node::Run(const std::atomic<bool>& stop) {
 
 void Node::RunThreads(const std::atomic<bool>& stop) {
   Shared& s = *shared_;
+  const auto ask_link = [&] {
+    const LinkHealth health = link_->Health();
+    s.robot_present = health.robot_present;
+    s.foreign_writers = health.foreign_writers;
+  };
+  // the first request of the operator is judged by it
+  ask_link();
   std::vector<std::thread> threads;  // receive, send, policy, then those that have time
   // what the link says of itself, often enough for faults that are watched in ticks
   threads.emplace_back([&] {
@@ -175,19 +192,16 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
       if (link_->ReceiveState(&s.states.draft(), 5ms)) s.states.Publish();
       if (Now() - asked_ns < kSecond / 100) continue;
       asked_ns = Now();
-      const LinkHealth health = link_->Health();
-      s.robot_present = health.robot_present;
-      s.foreign_writers = health.foreign_writers;
+      ask_link();
     }
   });
   threads.emplace_back([&] {
     while (!s.over) {
       s.send.Wait(kSecond / 100);
-      const LowCommand* command = s.commands.Take();
-      if (command == nullptr) continue;
-      s.sending_since_ns = Now();
-      const bool sent = link_->SendCommand(*command);
-      s.sending_since_ns = 0;
+      const Shared::MadeCommand* made = s.commands.Take();
+      if (made == nullptr) continue;
+      const bool sent = link_->SendCommand(made->command);
+      if (sent) s.taken_ns = made->made_ns;
       s.failed_sends = sent ? 0 : s.failed_sends + 1;
     }
   });
@@ -270,6 +284,7 @@ void Node::RunThreads(const std::atomic<bool>& stop) {
   }
   command.join();
   s.over = true;
+  for (Shared::Bell* bell : {&s.send, &s.ask, &s.watch, &s.log}) bell->Ring();
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -318,7 +333,10 @@ void Node::Answer(const PolicyRequest& request, PolicyAnswer* answer) {
 
 bool Node::Observe(const ObserverTask& task, int waiting, StiffnessNote* note) {
   bool observed = false;
-  return Survives([&] { observed = work_.observe(task, waiting, note); }) && observed;
+  const bool survived = Survives([&] { observed = work_.observe(task, waiting, note); });
+  note->sequence = task.request.sequence;
+  note->session = task.request.session;
+  return survived && observed;
 }
 
 // What the work could not log since the tick before.
@@ -336,34 +354,40 @@ void Node::CommandLoop(const std::atomic<bool>& stop) {
   const auto period_ns = static_cast<std::int64_t>(std::llround(1e9 * period));
   std::int64_t next = Now() + period_ns, before = next - period_ns, stopped = 0;
   const std::int64_t begin = before;
+  std::int64_t first_made = 0, last_made = 0;  // commands; 0: none
   int dropped_now = 0;
   while (true) {
     timespec until{};
     until.tv_sec = next / kSecond;
     until.tv_nsec = next % kSecond;
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+    while (clock_nanosleep(kClock, TIMER_ABSTIME, &until, nullptr) == EINTR) {
     }
     TickInput input;
     input.now_ns = Now();
     input.frame = s.states.Take();
     input.answer = s.answers.Take();
     input.stiffness = s.notes.Take();
-    const std::int64_t sending_since_ns = s.sending_since_ns;
-    const std::int64_t sending_ns = sending_since_ns == 0 ? 0 : input.now_ns - sending_since_ns;
+    // how old the robot's command is, while it has not got the last one: whether the transport
+    // keeps that, or the thread that sends does not run
+    const std::int64_t taken_ns = s.taken_ns;
+    const std::int64_t behind_ns =
+        taken_ns == last_made ? 0 : input.now_ns - std::max(taken_ns, first_made);
     input.link = {
-        s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(sending_ns)};
+        s.robot_present, s.foreign_writers, s.failed_sends, 1e-9 * static_cast<double>(behind_ns)};
     input.keys = panel_.Take();
     input.log_dropped = dropped_now + NewlyLost();
-    // at the end: damping, for a while
+    // at the end: damping, for a while; one that is off was never driven, and is left alone
     const bool over = stop || IsOver(begin, input.now_ns, options_.seconds);
     if (over && stopped == 0) stopped = input.now_ns;
-    if (stopped != 0) input.keys.damp = true;
+    if (stopped != 0 && commander_.state() != DriveState::kOff) input.keys.damp = true;
 
     const TickResult& result = commander_.Tick(input);
     if (!result.follows_keys) panel_.DropVelocity();
     if (result.send && !options_.dry_run) {
-      s.commands.Put(result.command);
+      s.commands.Put({result.command, input.now_ns});
       s.send.Ring();
+      last_made = input.now_ns;
+      if (first_made == 0) first_made = last_made;
     }
     if (result.ask_policy) {
       s.requests.Put(result.request);
@@ -463,7 +487,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
     input.stiffness = noted ? &note : nullptr;
     input.keys = panel_.Take();
     input.log_dropped = NewlyLost();
-    if (stopped != 0) input.keys.damp = true;
+    if (stopped != 0 && commander_.state() != DriveState::kOff) input.keys.damp = true;
     const TickResult& result = commander_.Tick(input);
     if (!result.follows_keys) panel_.DropVelocity();
     noted = false;

@@ -104,7 +104,7 @@ struct NodeWork {
 
 struct NodeOptions {
   CommanderConfig commander;
-  bool dry_run = false;   ///< nothing is sent
+  bool dry_run = false;   ///< nothing is sent, and nobody is told that something might be
   bool lockstep = false;  ///< a tick for every state, in the robot's time; for simulations
   bool realtime = true;   ///< asks for SCHED_FIFO and locked memory
   double seconds = 0;     ///< [s] ends after this long, in lock step of the robot's time; 0: never
@@ -126,7 +126,8 @@ class Node {
   Node(RobotLink* link, const NodeOptions& options, NodeWork work);
   ~Node();
 
-  /// Runs until `stop` is true, then damps for a second more. Call once.
+  /// Runs until `stop` is true, then damps for a second more; a robot that is off then is sent
+  /// nothing. Call once.
   void Run(const std::atomic<bool>& stop);
 
   OperatorPanel& panel() { return panel_; }

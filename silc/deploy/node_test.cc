@@ -7,12 +7,15 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "silc/deploy/test_bus.h"
+#include "silc/deploy/test_clock.h"
 #include "silc/deploy/test_robot_frames.h"
 
 namespace silc::test {
@@ -61,6 +65,7 @@ class MarkedLink : public RobotLink {
     HeapAndLockCount::MarkOrdinaryThread();
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     HeapAndLockCount::MarkOrdinaryThread();
     return link_->SendCommand(command);
@@ -114,6 +119,15 @@ void AnswerStanding(const CommanderConfig& config, PolicyAnswer* answer) {
 // An observer that finds nothing wrong.
 StiffnessNote SoftNote(const ObserverTask& task) {
   return {.sequence = task.request.sequence, .judged = true, .sigma = 0.5, .rho = 0.5};
+}
+
+// An operator who always asks for the next state, until the policy state was left again.
+void DriveOn(DriveState state, bool* had_policy, OperatorPanel* panel) {
+  *had_policy = *had_policy || state == DriveState::kPolicy;
+  if (*had_policy) return;
+  if (state == DriveState::kOff) panel->Damp();
+  if (state == DriveState::kDamping) panel->Stand();
+  if (state == DriveState::kStanding) panel->Run();
 }
 
 TEST(Node, DrivesARobotAndItsCommandThreadNeitherAllocatesNorLocks) {
@@ -286,6 +300,40 @@ TEST(Node, ShowsTheObserverWhatThePolicyAnswered) {
   EXPECT_GE(gaps, 1);
 }
 
+// Notes carry the request that they are of, whatever the observer writes into them.
+TEST(Node, NamesTheSessionOfANote) {
+  for (const bool lockstep : {false, true}) {
+    SCOPED_TRACE(lockstep);
+    const CommanderConfig config = PatientConfig();
+    RobotBeside robot(config);
+    const std::unique_ptr<RobotLink> link = robot.MakeLink();
+    std::atomic<bool> stop{false};
+    NodeOptions options = OptionsOf(config);
+    options.lockstep = lockstep;
+    std::vector<DriveFault> stops;
+    int under_policy = 0;
+    NodeWork work;
+    work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) {
+      AnswerStanding(config, answer);
+    };
+    work.observe = [](const ObserverTask&, int, StiffnessNote* note) {
+      *note = {.sequence = 77, .session = 77, .judged = true, .sigma = 2};
+      return true;
+    };
+    work.tell = [&](const FaultReport& report) { stops.push_back(report.fault); };
+    std::unique_ptr<Node> node;
+    bool had_policy = false;
+    work.log = [&](const TickRecord& record) {
+      DriveOn(record.state, &had_policy, &node->panel());
+      under_policy += record.state == DriveState::kPolicy ? 1 : 0;
+      stop = stop || under_policy > 3000 || (had_policy && record.state == DriveState::kDamping);
+    };
+    node = std::make_unique<Node>(link.get(), options, std::move(work));
+    node->Run(stop);
+    EXPECT_EQ(stops, std::vector<DriveFault>{DriveFault::kStiffness});
+  }
+}
+
 // A robot in this thread that lets the controller wait for a tenth of a second at a time.
 class SlowRobot : public RobotLink {
  public:
@@ -298,6 +346,7 @@ class SlowRobot : public RobotLink {
     *state = robot_.Frame();
     return true;
   }
+  void BeginSending() override {}
   bool SendCommand(const LowCommand& command) override {
     last_ = command;
     return true;
@@ -310,6 +359,60 @@ class SlowRobot : public RobotLink {
   LowCommand last_{};
   std::chrono::nanoseconds waited_{0};
 };
+
+// A link that counts commands to enabled motors.
+class CountingLink : public RobotLink {
+ public:
+  explicit CountingLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return link_->ReceiveState(state, wait);
+  }
+  void BeginSending() override { link_->BeginSending(); }
+  bool SendCommand(const LowCommand& command) override {
+    sent += 1;
+    enabling += command.motor[0].mode == 1 ? 1 : 0;
+    return link_->SendCommand(command);
+  }
+  LinkHealth Health() override { return link_->Health(); }
+  std::atomic<int> sent{0}, enabling{0};
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+// "Off: nothing is sent" holds to the end: nobody asked for damping there. In lock step frames with
+// disabled motors let the robot go on.
+TEST(Node, SendsNothingWhenItEndsInOff) {
+  for (const bool lockstep : {false, true}) {
+    for (const bool by_stop : {false, true}) {
+      SCOPED_TRACE(std::string(lockstep ? "lock step" : "threads") + (by_stop ? ", stopped" : ""));
+      const CommanderConfig config = PatientConfig();
+      RobotBeside robot(config);
+      CountingLink link(robot.MakeLink());
+      std::atomic<bool> stop{false};
+      NodeOptions options = OptionsOf(config);
+      options.lockstep = lockstep;
+      options.seconds = by_stop ? 0 : 0.4;
+      std::vector<DriveState> states;
+      int ticks = 0, fresh = 0;
+      NodeWork work;
+      work.log = [&](const TickRecord& record) {
+        ++ticks;
+        fresh += record.fresh ? 1 : 0;
+        stop = by_stop && fresh > 20;
+      };
+      work.tell_state = [&](DriveState now) { states.push_back(now); };
+      Node node(&link, options, std::move(work));
+      node.Run(stop);
+      EXPECT_GT(fresh, 10) << "the robot spoke";
+      EXPECT_EQ(node.commander().state(), DriveState::kOff);
+      EXPECT_TRUE(states.empty());
+      EXPECT_EQ(link.enabling, 0);
+      EXPECT_TRUE(lockstep || link.sent == 0) << link.sent;
+      EXPECT_LT(ticks, 400) << "it ends at once";
+    }
+  }
+}
 
 // In lock step the clock is the robot's, at the end, too: a busy computer cuts no damping short.
 TEST(Node, DampsForASecondOfTheRobotsTimeHoweverSlowItIs) {
@@ -375,15 +478,6 @@ TEST(Node, WarnsOfRecordsThatItsWorkLost) {
     EXPECT_EQ(others, 0) << lockstep;
     EXPECT_EQ(node->dropped_records(), 0U) << lockstep;
   }
-}
-
-// An operator who always asks for the next state, until the policy state was left again.
-void DriveOn(DriveState state, bool* had_policy, OperatorPanel* panel) {
-  *had_policy = *had_policy || state == DriveState::kPolicy;
-  if (*had_policy) return;
-  if (state == DriveState::kOff) panel->Damp();
-  if (state == DriveState::kDamping) panel->Stand();
-  if (state == DriveState::kStanding) panel->Run();
 }
 
 // A policy that throws is a fault like one whose answer is no number. The program goes on: without
@@ -471,6 +565,7 @@ class BlockingLink : public RobotLink {
   bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
     return link_->ReceiveState(state, wait);
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     while (blocked) std::this_thread::sleep_for(1ms);
     return link_->SendCommand(command);
@@ -512,6 +607,164 @@ TEST(Node, StopsWhenTheTransportDoesNotComeBack) {
   ASSERT_TRUE(stopped);
   EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
   EXPECT_GT(told.value, 0.5);
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+}
+
+// Keeps the thread that sends from running, wherever it is: a signal's handler waits.
+std::atomic<bool> sender_held{false}, sender_is_held{false};
+void HoldSender(int) {
+  while (sender_held) {
+    sender_is_held = true;
+    const timespec pause{0, 500'000};
+    nanosleep(&pause, nullptr);
+  }
+  sender_is_held = false;
+}
+
+// A link that knows the thread that sends.
+class KnownSenderLink : public RobotLink {
+ public:
+  explicit KnownSenderLink(std::unique_ptr<RobotLink> link) : link_(std::move(link)) {}
+  bool ReceiveState(LowState* state, std::chrono::nanoseconds wait) override {
+    return link_->ReceiveState(state, wait);
+  }
+  void BeginSending() override { link_->BeginSending(); }
+  bool SendCommand(const LowCommand& command) override {
+    sender = pthread_self();
+    inside = true;
+    const bool sent = link_->SendCommand(command);
+    inside = false;
+    return sent;
+  }
+  LinkHealth Health() override { return link_->Health(); }
+  std::atomic<pthread_t> sender{};
+  std::atomic<bool> inside{false};
+
+ private:
+  std::unique_ptr<RobotLink> link_;
+};
+
+// A thread that gets no processor has taken no command, and the transport knows of none: the robot
+// keeps its last command all the same.
+TEST(Node, StopsWhenTheThreadThatSendsDoesNotRun) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = HoldSender;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  CommanderConfig config = PatientConfig();
+  config.rules[static_cast<std::size_t>(DriveFault::kSendBlocked)].limit = 0.5;
+  RobotBeside robot(config);
+  KnownSenderLink link(robot.MakeLink());
+  std::atomic<bool> stop{false};
+  NodeOptions options = OptionsOf(config);
+  FaultReport told;
+  std::atomic<bool> stopped{false};
+  NodeWork work;
+  work.tell = [&](const FaultReport& report) {
+    if (!stopped) told = report;
+    stopped = true;
+  };
+  std::unique_ptr<Node> node;
+  const auto wait_until_held = [&](bool held) {
+    sender_held = held;
+    if (held) pthread_kill(link.sender, SIGUSR1);
+    for (int k = 0; k < 2000 && sender_is_held != held; ++k) std::this_thread::sleep_for(1ms);
+  };
+  int commands = 0;
+  bool held_outside = false;
+  work.log = [&](const TickRecord& record) {
+    if (record.state == DriveState::kOff) node->panel().Damp();
+    commands += record.sent ? 1 : 0;
+    if (commands < 100 || stop) return;
+    for (int k = 0; k < 20 && !held_outside; ++k) {
+      wait_until_held(true);
+      held_outside = !link.inside;
+      if (!held_outside) wait_until_held(false);
+    }
+    if (!stopped && commands < 3000) return;
+    sender_held = false;
+    stop = true;
+  };
+  node = std::make_unique<Node>(&link, options, std::move(work));
+  node->Run(stop);
+  sender_held = false;
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_TRUE(held_outside) << "before it takes a command, or after the transport did";
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(KindOf(told.fault).name, "send_blocked");
+  EXPECT_GT(told.value, 0.5);
+  EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
+}
+
+// Somebody, or the time service, sets the wall clock back: no thread waits for that time to pass
+// again, and the operator goes on being told.
+TEST(Node, AWallClockThatIsSetBackHoldsNobodyUp) {
+  if (!kClocksCanBeMoved) GTEST_SKIP() << "a sanitizer has the clocks";
+  const CommanderConfig config = PatientConfig();
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  const std::atomic<bool> stop{false};
+  NodeOptions options = OptionsOf(config);
+  options.seconds = 1;
+  std::atomic<int> records{0};
+  std::atomic<bool> ended{false};
+  NodeWork work;
+  work.log = [&](const TickRecord&) { ++records; };
+  Node node(link.get(), options, std::move(work));
+  std::thread runner([&] {
+    node.Run(stop);
+    ended = true;
+  });
+  const auto within = [](std::chrono::seconds time, const std::function<bool()>& what) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!what() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+    return what();
+  };
+  EXPECT_TRUE(within(20s, [&] { return records > 50; }));
+  MoveWallClock(-3'600'000'000'000);  // an hour
+  const int before = records;
+  EXPECT_TRUE(within(20s, [&] { return ended || records > before + 100; })) << "the log";
+  EXPECT_TRUE(within(20s, [&] { return ended.load(); })) << "the end";
+  MoveWallClock(0);
+  runner.join();
+  EXPECT_EQ(records, static_cast<int>(node.deadlines().ticks));
+}
+
+// The lid is closed under the policy and opened ten minutes later: the robot is not driven on. The
+// monotonic clock stands still meanwhile, and would show a tick like any other.
+TEST(Node, StopsWhenTheComputerWasSuspended) {
+  if (!kClocksCanBeMoved) GTEST_SKIP() << "a sanitizer has the clocks";
+  const CommanderConfig config = PatientConfig();  // up to 20 s late are no fault
+  RobotBeside robot(config);
+  const std::unique_ptr<RobotLink> link = robot.MakeLink();
+  std::atomic<bool> stop{false};
+  std::vector<std::string> told;
+  NodeWork work;
+  work.policy = [&](const PolicyRequest&, PolicyAnswer* answer) { AnswerStanding(config, answer); };
+  work.observe = [&](const ObserverTask& task, int, StiffnessNote* note) {
+    *note = SoftNote(task);
+    return true;
+  };
+  work.tell = [&](const FaultReport& report) { told.emplace_back(KindOf(report.fault).name); };
+  std::unique_ptr<Node> node;
+  int under_policy = 0;
+  bool had_policy = false;
+  work.log = [&](const TickRecord& record) {
+    DriveOn(record.state, &had_policy, &node->panel());
+    under_policy += record.state == DriveState::kPolicy ? 1 : 0;
+    if (under_policy == 100) {
+      ++under_policy;
+      SuspendFor(600'000'000'000);
+    }
+    const bool damped = had_policy && record.state == DriveState::kDamping;
+    stop = stop || damped || under_policy > 2000;
+  };
+  node = std::make_unique<Node>(link.get(), OptionsOf(config), std::move(work));
+  node->Run(stop);
+  EXPECT_TRUE(node->commander().latched());
+  EXPECT_NE(std::find(told.begin(), told.end(), "command_gap"), told.end())
+      << ::testing::PrintToString(told);
+  EXPECT_LT(under_policy, 2000) << "damped by itself, not at the end";
   EXPECT_TRUE(IsDamping(robot.Last(), config)) << "the last word";
 }
 
@@ -557,18 +810,19 @@ RealtimeRun RunRealtime() {
   NodeWork work;
   work.policy = [](const PolicyRequest&, PolicyAnswer*) {};
   std::uint64_t records = 0;
-  work.log = [&](const TickRecord&) {
+  std::unique_ptr<Node> node;
+  work.log = [&](const TickRecord& record) {
+    if (record.state == DriveState::kOff) node->panel().Damp();
     if (++records != 100) return;  // all has been asked for by then
     run.fifo = FifoThreads();
     run.locked_kB = LockedMemory();
   };
   work.tell_not_realtime = [&](const std::string& priority) { run.warning += priority; };
-  Node node(link.get(), options, std::move(work));
-  node.panel().Damp();
-  node.Run(stop);
+  node = std::make_unique<Node>(link.get(), options, std::move(work));
+  node->Run(stop);
   munlockall();  // the other tests need none of it
-  run.priority = node.priority();
-  run.ticks = node.deadlines().ticks;
+  run.priority = node->priority();
+  run.ticks = node->deadlines().ticks;
   run.damped = IsDamping(robot.Last(), config);
   return run;
 }

@@ -37,24 +37,30 @@ class FrameSlot {
 struct InProcessBus::Shared {
   FrameSlot<LowState> state;
   FrameSlot<LowCommand> command;
-  std::atomic<int> links{0}, ports{0};
+  std::atomic<int> writers{0}, ports{0};
 
   struct Link : RobotLink {
-    explicit Link(std::shared_ptr<Shared> bus) : shared(std::move(bus)) { ++shared->links; }
-    ~Link() override { --shared->links; }
+    explicit Link(std::shared_ptr<Shared> bus) : shared(std::move(bus)) {}
+    ~Link() override { shared->writers -= own_writers; }
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;
     bool ReceiveState(LowState* received, std::chrono::nanoseconds wait) override {
       return shared->state.Take(received, wait);
     }
+    void BeginSending() override {
+      ++own_writers;
+      ++shared->writers;
+    }
     bool SendCommand(const LowCommand& sent) override {
+      if (own_writers == 0) return false;
       shared->command.Put(sent);
       return true;
     }
     LinkHealth Health() override {
-      return {.robot_present = shared->ports > 0, .foreign_writers = shared->links - 1};
+      return {.robot_present = shared->ports > 0, .foreign_writers = shared->writers - own_writers};
     }
     std::shared_ptr<Shared> shared;
+    int own_writers = 0;
   };
 
   struct Port : RobotPort {

@@ -236,6 +236,19 @@ std::function<void(Rig*)> Stick(int at, float value) {
   return State([=](LowState* s) { std::memcpy(s->remote + at, &value, 4); });
 }
 
+}  // namespace
+
+FaultRow OldStatesSentSlowly() {
+  // 44 ms apart: each would be young enough, and ten in a row take half a second
+  const auto inject = [](Rig* r) {
+    r->freeze_tick = true;
+    r->ticks_per_state = 22;
+  };
+  return Way("frozen_and_slow", DriveFault::kStateAge, kDamping, inject, 25);
+}
+
+namespace {
+
 std::vector<FaultRow> OtherWaysOfOperatorAndLink() {
   using F = DriveFault;
   constexpr DriveState kOff = DriveState::kOff;
@@ -258,6 +271,7 @@ std::vector<FaultRow> OtherWaysOfOperatorAndLink() {
       Way("none", F::kMachineMode, kDamping, State([](LowState* s) { s->mode_machine = 0; })),
       Way("unknown", F::kModePr, kDamping, State([](LowState* s) { s->mode_pr = 255; })),
       Way("three", F::kForeignWriter, kDamping, [](Rig* r) { r->link.foreign_writers = 3; }),
+      OldStatesSentSlowly(),
   };
 }
 
@@ -356,6 +370,7 @@ void Mend(Rig* rig) {
   rig->spoil_answer = {};
   rig->spoil_note = {};
   rig->drop_states = rig->drop_answers = rig->drop_notes = rig->freeze_tick = false;
+  rig->ticks_per_state = 1;
   rig->extra_ns = 0;
   rig->refuse_sends = false;
   rig->blocked_since_ns = 0;

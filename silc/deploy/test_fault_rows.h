@@ -35,6 +35,9 @@ std::vector<FaultRow> FaultRows();
 /// Rows that lead to the same faults by other ways: another sensor, sign, joint or state.
 std::vector<FaultRow> OtherWaysIn();
 
+/// One of those: the robot's last state again and again, with a right CRC.
+FaultRow OldStatesSentSlowly();
+
 /// Ends whatever was put in.
 void Mend(Rig* rig);
 

@@ -350,20 +350,26 @@ const TickResult& Rig::Step() {
     if (spoil_answer) spoil_answer(&answer);
     waiting_ = false;
   }
-  StiffnessNote note{.sequence = asked_.sequence, .judged = true, .sigma = 0.9, .rho = 0.95};
+  StiffnessNote note{.sequence = asked_.sequence,
+                     .session = asked_.session,
+                     .judged = true,
+                     .sigma = 0.9,
+                     .rho = 0.95};
   if (spoil_note) spoil_note(&note);
 
+  ticks_without_state_ = (ticks_without_state_ + 1) % ticks_per_state;
+  const bool heard_nothing = drop_states || ticks_without_state_ != 0;
   TickInput input;
   input.now_ns = now_ns;
-  input.frame = drop_states ? nullptr : &frame;
+  input.frame = heard_nothing ? nullptr : &frame;
   input.answer = answers ? &answer : nullptr;
   input.stiffness = drop_notes ? nullptr : &note;
-  if (blocked_since_ns != 0) link.sending_s = 1e-9 * double(now_ns - blocked_since_ns);
+  if (blocked_since_ns != 0) link.behind_s = 1e-9 * double(now_ns - blocked_since_ns);
   input.link = link;
   input.keys = keys;
   input.log_dropped = log_dropped;
   last = commander.Tick(input);
-  if (!drop_states && FrameCrc(frame) == frame.crc) {
+  if (!heard_nothing && FrameCrc(frame) == frame.crc) {
     shown = frame;
     ++heard;
   }

@@ -92,6 +92,7 @@ struct Rig {
   std::function<void(StiffnessNote*)> spoil_note;
   bool drop_states = false, drop_answers = false, drop_notes = false;
   bool freeze_tick = false;
+  int ticks_per_state = 1;            ///< a state comes in every so many ticks
   bool refuse_sends = false;          ///< the transport takes no command
   std::int64_t blocked_since_ns = 0;  ///< it has had one since then, and not taken it; 0: none
   std::int64_t extra_ns = 0;          ///< the next ticks come later by this
@@ -111,6 +112,7 @@ struct Rig {
 
  private:
   bool waiting_ = false;
+  int ticks_without_state_ = 0;
   PolicyRequest asked_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/deploy_tools/deploy_log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -53,6 +54,41 @@ bool IsEmptyFolder(const std::string& folder) {
   return !error && empty;
 }
 
+// Brings the names in a folder to the disk. False, with errno, where the disk fails or the folder
+// may not be read; file systems that have nothing to do for that are content.
+bool SyncFolder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool synced = ::fsync(descriptor) == 0 || errno == EINVAL || errno == EROFS;
+  const int reason = errno;
+  ::close(descriptor);
+  errno = reason;
+  return synced;
+}
+
+// The folder, or the nearest above it, that is there.
+std::filesystem::path FirstThere(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  while (path.has_relative_path() && !std::filesystem::exists(path, error)) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+// Folders that were made below `first_there` are found after a power cut. One above that may not
+// be read is no reason to do without a log.
+void FlushName(const std::string& folder, const std::filesystem::path& first_there) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  while (path != first_there && path.has_relative_path()) {
+    path = path.parent_path();
+    if (!SyncFolder(path.string()) && errno != EACCES) {
+      throw RunError("--log " + folder + ": its name cannot be flushed: " + std::strerror(errno));
+    }
+  }
+}
+
 }  // namespace
 
 DeployLog::DeployLog(std::string folder, double chunk_seconds)
@@ -64,12 +100,15 @@ DeployLog::DeployLog(std::string folder, double chunk_seconds)
   const bool usable =
       !there || (std::filesystem::is_directory(folder_, error) && IsEmptyFolder(folder_));
   if (!usable) throw ConfigError("--log " + folder_ + ": is there already; name a new folder");
+  const std::filesystem::path first_there = FirstThere(folder_);
   std::filesystem::create_directories(folder_, error);
   if (error) throw RunError("--log " + folder_ + ": cannot be made: " + error.message());
   made_ = !there;
-  if (access(folder_.c_str(), W_OK | X_OK) != 0) {
+  // names are flushed by reading the folder they are in
+  if (access(folder_.c_str(), R_OK | W_OK | X_OK) != 0) {
     throw RunError("--log " + folder_ + ": cannot be written to: " + std::strerror(errno));
   }
+  FlushName(folder_, first_there);
 }
 
 DeployLog::~DeployLog() {
@@ -197,7 +236,12 @@ void DeployLog::WriteChunk() {
   }
   char name[32];
   std::snprintf(name, sizeof name, "chunk_%06d.npz", chunks_++);
-  WriteNpz((std::filesystem::path(folder_) / name).string(), entries);
+  const std::string chunk = (std::filesystem::path(folder_) / name).string();
+  WriteNpz(chunk, entries);
+  // its bytes are on the disk; its name has to be, too, or a power cut leaves no such file
+  if (!SyncFolder(folder_)) {
+    throw RunError(chunk + ": its name cannot be flushed: " + std::strerror(errno));
+  }
 }
 
 void DeployLog::Finish() {

@@ -11,9 +11,9 @@
 namespace silc {
 
 /// A log of a run on a robot: a folder of chunk_000000.npz, chunk_000001.npz, … Each holds a little
-/// less than a second, has checksums, and is written whole or not at all and flushed to the disk:
-/// after a power cut everything but the last second is there. docs/deploy.md lists the arrays.
-/// `silc observe --states FOLDER` reads it. One thread's.
+/// less than a second, has checksums, and is written whole or not at all and flushed, then its
+/// name: after a power cut everything but the last second is there. docs/deploy.md lists the
+/// arrays. `silc observe --states FOLDER` reads it. One thread's.
 class DeployLog {
  public:
   /// Makes the folder. Throws ConfigError when it is there already and not an empty folder,

@@ -141,6 +141,7 @@ class TroubledLink : public RobotLink {
     }
     return false;
   }
+  void BeginSending() override { link_->BeginSending(); }
   bool SendCommand(const LowCommand& command) override {
     const bool refused =
         trouble_ == Trouble::kRefused && Begun() && now_ns_ < kFaultNs + kRefusedFor;
@@ -151,7 +152,7 @@ class TroubledLink : public RobotLink {
     LinkHealth health = link_->Health();
     if (trouble_ == Trouble::kLost && Begun()) health.robot_present = false;
     if (trouble_ == Trouble::kForeign && Begun()) health.foreign_writers = 1;
-    if (Blocked()) health.sending_s = 1e-9 * static_cast<double>(now_ns_ - kFaultNs);
+    if (Blocked()) health.behind_s = 1e-9 * static_cast<double>(now_ns_ - kFaultNs);
     return health;
   }
   void set_panel(OperatorPanel* panel) { panel_ = panel; }

@@ -14,7 +14,8 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
                                      const Policy& policy,
                                      const Servo& servo,
                                      double height,
-                                     double seconds) {
+                                     double seconds,
+                                     const std::atomic<bool>* stop) {
   std::vector<std::string> reasons;
   for (const ObservationTerm& term : policy.layout().terms) {
     if (term.source != TermSource::kBaseLinVel) continue;
@@ -49,7 +50,7 @@ std::vector<std::string> CheckPolicy(const RobotModel& robot,
   }
   if (!reasons.empty() || seconds <= 0) return reasons;
 
-  const std::string fall = FindStandingFall(robot, policy, servo, height, seconds);
+  const std::string fall = FindStandingFall(robot, policy, servo, height, seconds, stop);
   if (!fall.empty()) reasons.push_back("standing in simulation, " + fall);
   return reasons;
 }
@@ -58,13 +59,14 @@ std::string FindStandingFall(const RobotModel& robot,
                              const Policy& policy,
                              const Servo& servo,
                              double height,
-                             double seconds) {
+                             double seconds,
+                             const std::atomic<bool>* stop) {
   LoopOptions options;
   options.servo = servo;
   options.command.height = height;
   ClosedLoop loop(robot, policy, options);
   const int steps = static_cast<int>(std::lround(seconds / loop.period()));
-  for (int k = 0; k < steps; ++k) {
+  for (int k = 0; k < steps && (stop == nullptr || !*stop); ++k) {
     const LoopStatus status = loop.Step();
     if (status == LoopStatus::kRunning) continue;
     return fmt::format("after {:.1f} s: {}", loop.time(), Describe(status));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -17,19 +18,23 @@ namespace silc {
 ///   - an input that the robot cannot measure (base linear velocity),
 ///   - a torque beyond the effort limit in the first tick, standing in the policy's default pose,
 ///   - `seconds` of MuJoCo, standing, in which it falls.
+///
+/// `stop`, if any, cuts the standing short: then nothing is known of a fall.
 std::vector<std::string> CheckPolicy(const RobotModel& robot,
                                      const Policy& policy,
                                      const Servo& servo,
                                      double height,
-                                     double seconds);
+                                     double seconds,
+                                     const std::atomic<bool>* stop = nullptr);
 
 /// How `seconds` of standing in MuJoCo end early: "after 66.5 s: the robot fell: ..."; "": they do
-/// not. Without a link: what falls here falls because of the policy.
+/// not, or `stop` cut them short. Without a link: what falls here falls because of the policy.
 std::string FindStandingFall(const RobotModel& robot,
                              const Policy& policy,
                              const Servo& servo,
                              double height,
-                             double seconds);
+                             double seconds,
+                             const std::atomic<bool>* stop = nullptr);
 
 /// Reasons not to drive the robot that sent `state`: machine mode, mode_pr, numbers that are none,
 /// somebody else who writes commands. A machine mode of 0, which a simulation reports that fills in

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/deploy/mailbox.h"
@@ -20,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kForeseenStanding = 120;  // [s] a second or so of computing
+constexpr double kForeseenStanding = 120;      // [s] a second or so of computing
+constexpr std::chrono::seconds kListening{1};  // for other writers
 constexpr int kMostWaiting = 5;  // [control step] further behind the observer only follows
 
 void Refuse(const std::string& what, const std::vector<std::string>& reasons) {
@@ -42,6 +44,15 @@ void NeedNoObserver(const RobotSpec& spec, const FaultRules& rules) {
   }
 }
 
+// Who writes commands is found a moment after who listens, and a second writer stops the first.
+void ListenForOthers(RobotLink* link, const std::atomic<bool>& stop) {
+  const auto end = std::chrono::steady_clock::now() + kListening;
+  while (!stop && std::chrono::steady_clock::now() < end) {
+    if (link->Health().foreign_writers > 0) return;
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
 // The robot's machine mode, as its first good state has it.
 int AwaitRobot(const RobotSpec& spec,
                RobotLink* link,
@@ -57,6 +68,7 @@ int AwaitRobot(const RobotSpec& spec,
       ++corrupt;
       continue;
     }
+    ListenForOthers(link, stop);
     Refuse("the robot is not driven:",
            CheckRobot(spec, state, link->Health(), options.check_machine_mode));
     return state.mode_machine;
@@ -178,11 +190,11 @@ DeploySummary RunDeploy(const RobotModel& robot,
   node_options.realtime = options.realtime;
   node_options.seconds = options.seconds;
   Refuse("the policy is not put on the robot:",
-         CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds));
+         CheckPolicy(robot, policy, servo, options.height, options.preflight_seconds, &stop));
   // slow ends are told, not refused: a robot that walks, or is put down in time, never meets them
   if (options.preflight_seconds > 0) {
     const std::string fall =
-        FindStandingFall(robot, policy, servo, options.height, kForeseenStanding);
+        FindStandingFall(robot, policy, servo, options.height, kForeseenStanding, &stop);
     if (!fall.empty()) say("warning: standing still in simulation, " + fall);
   }
   // what comes after it is another variant if it differs, and not the one that was looked at

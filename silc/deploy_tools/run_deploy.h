@@ -44,9 +44,10 @@ struct DeploySummary {
 using SayLine = std::function<void(const std::string&)>;
 
 /// Looks at the log's folder, then pre-flight, then the node with a policy on it, until `stop`.
-/// `on_start` gets the panel for keys. Throws ConfigError when the log's folder is in use, or the
-/// robot.yaml does not fit or reacts to what `observe` leaves out, RunError with every reason when
-/// pre-flight refuses or no robot answers.
+/// Until the node runs, and in a dry run, the link only listens. `on_start` gets the panel for
+/// keys. Throws ConfigError when the log's folder is in use, or the robot.yaml does not fit or
+/// reacts to what `observe` leaves out, RunError with every reason when pre-flight refuses or no
+/// robot answers.
 DeploySummary RunDeploy(const RobotModel& robot,
                         const Policy& policy,
                         const Servo& servo,

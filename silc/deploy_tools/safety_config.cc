@@ -60,6 +60,15 @@ FaultRules ReadRules(const RobotSpec& spec) {
     if (given[i]) continue;
     throw ConfigError(place + ": gives no limit for '" + std::string(FaultKinds()[i].name) + "'");
   }
+  const auto stops = [&](DriveFault fault) {
+    return rules[static_cast<std::size_t>(fault)].reaction == Reaction::kStop;
+  };
+  const bool needs_observer = stops(DriveFault::kStiffness) || stops(DriveFault::kActionLoop);
+  if (needs_observer && !stops(DriveFault::kObserverAge)) {
+    throw ConfigError(place +
+                      ".observer_age.reaction: must be stop where stiffness or action_loop stops; "
+                      "a policy that nobody judges would never be stopped");
+  }
   return rules;
 }
 

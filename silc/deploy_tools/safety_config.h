@@ -14,7 +14,8 @@ void NeedMotorOrder(const RobotSpec& spec);
 
 /// The commander's numbers for a policy on a robot: limits of the MJCF, faults of the robot.yaml,
 /// gains of `servo`. Throws ConfigError when the robot.yaml has no `safety`, lacks a fault, names
-/// one that there is not, lets one go on that must stop, or the robot is no G1.
+/// one that there is not, lets one go on that must stop (observer_age is one where stiffness
+/// stops), or the robot is no G1.
 CommanderConfig MakeCommanderConfig(const RobotModel& robot,
                                     const Policy& policy,
                                     const Servo& servo);

@@ -151,6 +151,25 @@ TEST(SafetyConfig, RefusesATableThatIsNotWhole) {
   EXPECT_NE(message(Without(text, "    tick_backward:", "    tick_backward: {limit: 0, ticks: 2}"))
                 .find("tick_backward: must have limit 0 and ticks 1"),
             std::string::npos);
+  // keys and sticks are held between -most and most
+  for (const char* most :
+       {"[-0.6, 0.3, 0.6]", "[0.6, 0.3, -1]", "[0.6, .nan, 0.6]", "[0.6, 0.3]"}) {
+    EXPECT_NE(message(Without(text, "  max_command:", std::string("  max_command: ") + most))
+                  .find("max_command"),
+              std::string::npos)
+        << most;
+  }
+  EXPECT_EQ(message(Without(text, "  max_command:", "  max_command: [0.6, 0, 0.6]")), "");
+  // who is to be stopped by what an observer sees is not driven on without one
+  const std::string by_stiffness =
+      Without(text, "    stiffness:", "    stiffness: {limit: 1, ticks: 250}");
+  const std::string by_loop =
+      Without(text, "    action_loop:", "    action_loop: {limit: 0.9999, ticks: 250}");
+  for (const std::string& stops : {by_stiffness, by_loop}) {
+    EXPECT_NE(message(stops).find("observer_age.reaction: must be stop"), std::string::npos);
+    EXPECT_EQ(
+        message(Without(stops, "    observer_age:", "    observer_age: {limit: 1, ticks: 1}")), "");
+  }
   EXPECT_NE(message(text.substr(0, text.find("\nsafety:") + 1)).find("has no 'safety'"),
             std::string::npos);
 }

@@ -291,6 +291,7 @@ SafetySpec ReadSafety(const YamlNode& node) {
   if (safety.max_command.size() != 3) {
     node["max_command"].Fail("must be three numbers: vx, vy [m/s], yaw rate [rad/s]");
   }
+  for (int i = 0; i < 3; ++i) node["max_command"][i].AsDoubleIn(0, 100);
   for (const std::string& name : node["faults"].KeyNames()) {
     const YamlNode row = node["faults"][name];
     row.Keys({"limit", "ticks"}, {"reaction"});

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "dds/dds.h"
 #include "silc/base/error.h"
@@ -80,12 +83,44 @@ void NeedDomain(const DdsOptions& options) {
   made[options.domain] = options.network;
 }
 
+// A command that is held back is soon out of date, and would still be followed: after a stop, too.
+// A newer one waits by then.
+constexpr std::chrono::milliseconds kCommandBlocking{20}, kStateBlocking{100};
+constexpr std::chrono::seconds kMostMatching{2};
+constexpr std::chrono::milliseconds kMatchingStep{5};
+
 struct Topic {
   const dds_topic_descriptor_t* type;
   const char* name;
 };
 constexpr Topic kCommands = {&unitree_hg_msg_dds__LowCmd__desc, "rt/lowcmd"};
 constexpr Topic kStates = {&unitree_hg_msg_dds__LowState__desc, "rt/lowstate"};
+
+// Told by Cyclone's thread that something came in. The wait ends by the monotonic clock;
+// dds_waitset_wait() ends by the wall clock, and hangs for as long as that is set back.
+class Arrival {
+ public:
+  static void Tell(dds_entity_t /*reader*/, void* arrival) {
+    auto* self = static_cast<Arrival*>(arrival);
+    {
+      const std::lock_guard<std::mutex> lock(self->mutex_);
+      self->told_ = true;
+    }
+    self->changed_.notify_one();
+  }
+  /// False: nothing came until then.
+  bool WaitUntil(std::chrono::steady_clock::time_point end) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool told = changed_.wait_until(lock, end, [&] { return told_; });
+    told_ = false;
+    return told;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool told_ = false;
+};
 
 // A participant with everything below it.
 class DdsParticipant {
@@ -103,27 +138,26 @@ class DdsParticipant {
   dds_entity_t MakeTopic(const Topic& topic) const {
     return Made(dds_create_topic(entity_, topic.type, topic.name, nullptr, nullptr), topic.name);
   }
-  dds_entity_t MakeWriter(dds_entity_t topic) const {
+  /// `most_blocking`: a sample that a slow reader holds back for so long is given up.
+  dds_entity_t MakeWriter(dds_entity_t topic, std::chrono::milliseconds most_blocking) const {
     dds_qos_t* qos = dds_create_qos();
-    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_MSECS(100));
+    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_MSECS(most_blocking.count()));
     dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
     const dds_entity_t writer = dds_create_writer(entity_, topic, qos, nullptr);
     dds_delete_qos(qos);
     return Made(writer, "writer");
   }
-  dds_entity_t MakeReader(dds_entity_t topic) const {
+  /// `arrival`, if any, is told of what comes in, and has to outlive this.
+  dds_entity_t MakeReader(dds_entity_t topic, Arrival* arrival = nullptr) const {
     dds_qos_t* qos = dds_create_qos();
     dds_qset_reliability(qos, DDS_RELIABILITY_BEST_EFFORT, 0);
     dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 1);
-    const dds_entity_t reader = dds_create_reader(entity_, topic, qos, nullptr);
+    dds_listener_t* listener = dds_create_listener(arrival);
+    if (arrival != nullptr) dds_lset_data_available(listener, Arrival::Tell);
+    const dds_entity_t reader = dds_create_reader(entity_, topic, qos, listener);
+    dds_delete_listener(listener);
     dds_delete_qos(qos);
     return Made(reader, "reader");
-  }
-  dds_entity_t MakeWaitset(dds_entity_t reader) const {
-    const dds_entity_t waitset = Made(dds_create_waitset(entity_), "waitset");
-    Made(dds_set_status_mask(reader, DDS_DATA_AVAILABLE_STATUS), "status mask");
-    Made(dds_waitset_attach(waitset, reader, 0), "waitset");
-    return waitset;
   }
   /// Writers of the reader's topic that belong to other participants.
   int ForeignWriters(dds_entity_t reader) const {
@@ -151,17 +185,42 @@ template <typename WireIn, typename WireOut>
 class DdsSide {
  public:
   DdsSide(const DdsOptions& options, const Topic& in, const Topic& out) : participant_(options) {
-    reader_ = participant_.MakeReader(participant_.MakeTopic(in));
-    waitset_ = participant_.MakeWaitset(reader_);
+    reader_ = participant_.MakeReader(participant_.MakeTopic(in), &arrival_);
     written_ = participant_.MakeTopic(out);
-    writer_ = participant_.MakeWriter(written_);
+  }
+
+  /// Until then this side only listens.
+  void MakeWriter(std::chrono::milliseconds most_blocking) {
+    writer_ = participant_.MakeWriter(written_, most_blocking);
   }
 
   /// Waits for a sample and takes the newest.
   template <typename Frame>
   bool Receive(Frame* frame, std::chrono::nanoseconds wait) {
-    dds_attach_t triggered = 0;
-    if (dds_waitset_wait(waitset_, &triggered, 1, wait.count()) <= 0) return false;
+    const auto end = std::chrono::steady_clock::now() + wait;
+    do {
+      if (Take(frame)) return true;
+    } while (arrival_.WaitUntil(end));
+    return false;
+  }
+
+  template <typename Frame>
+  bool Send(const Frame& frame) {
+    if (writer_ == 0) return false;
+    WireOut wire;
+    std::memcpy(&wire, &frame, sizeof wire);
+    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
+  }
+
+  const DdsParticipant& participant() const { return participant_; }
+  dds_entity_t reader() const { return reader_; }
+  dds_entity_t writer() const { return writer_; }    ///< 0: none yet
+  dds_entity_t written() const { return written_; }  ///< the topic
+
+ private:
+  // False: nothing is there, or word that a writer has gone.
+  template <typename Frame>
+  bool Take(Frame* frame) {
     WireIn wire;
     void* samples[1] = {&wire};
     dds_sample_info_t info;
@@ -171,21 +230,9 @@ class DdsSide {
     return true;
   }
 
-  template <typename Frame>
-  bool Send(const Frame& frame) {
-    WireOut wire;
-    std::memcpy(&wire, &frame, sizeof wire);
-    return dds_write(writer_, &wire) == DDS_RETCODE_OK;
-  }
-
-  const DdsParticipant& participant() const { return participant_; }
-  dds_entity_t reader() const { return reader_; }
-  dds_entity_t writer() const { return writer_; }
-  dds_entity_t written() const { return written_; }  ///< the topic
-
- private:
+  Arrival arrival_;  // outlives the participant, whose threads tell it
   DdsParticipant participant_;
-  dds_entity_t reader_ = 0, waitset_ = 0, written_ = 0, writer_ = 0;
+  dds_entity_t reader_ = 0, written_ = 0, writer_ = 0;
 };
 
 class DdsLink : public RobotLink {
@@ -198,6 +245,15 @@ class DdsLink : public RobotLink {
     return side_.Receive(state, wait);
   }
 
+  void BeginSending() override {
+    side_.MakeWriter(kCommandBlocking);
+    // what is sent before the robot's end is found is lost
+    const auto end = std::chrono::steady_clock::now() + kMostMatching;
+    while (!Health().robot_present && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kMatchingStep);
+    }
+  }
+
   bool SendCommand(const LowCommand& command) override { return side_.Send(command); }
 
   LinkHealth Health() override {
@@ -205,9 +261,12 @@ class DdsLink : public RobotLink {
     dds_publication_matched_status_t hearing{};
     LinkHealth health;
     dds_get_subscription_matched_status(side_.reader(), &heard);
-    dds_get_publication_matched_status(side_.writer(), &hearing);
-    // the reader that counts others matches our own writer, too
-    health.robot_present = heard.current_count > 0 && hearing.current_count > 1;
+    health.robot_present = heard.current_count > 0;
+    if (side_.writer() != 0) {
+      // the reader that counts others matches our own writer, too
+      dds_get_publication_matched_status(side_.writer(), &hearing);
+      health.robot_present = health.robot_present && hearing.current_count > 1;
+    }
     health.foreign_writers = side_.participant().ForeignWriters(others_);
     return health;
   }
@@ -219,7 +278,9 @@ class DdsLink : public RobotLink {
 
 class DdsPort : public RobotPort {
  public:
-  explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {}
+  explicit DdsPort(const DdsOptions& options) : side_(options, kCommands, kStates) {
+    side_.MakeWriter(kStateBlocking);
+  }
 
   bool ReceiveCommand(LowCommand* command, std::chrono::nanoseconds wait) override {
     return side_.Receive(command, wait);
