@@ -183,20 +183,20 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
   const auto box_of = [&](double scale) {
     return MakeBox(table, recorded.observation, options.radii, scale);
   };
-  const auto bound = [&](double scale) {
+  const auto bound = [&](double scale, double enough) {
     const ObservationBox box = box_of(scale);
     std::string clip = MeetsClip(network, table, box);
     SigmaBound result;
     result.upper = result.loop_change = kInfinity;
     if (clip.empty()) {
-      result = problem.Bound(box, action_clip);
+      result = problem.Bound(box, action_clip, enough);
       if (result.clipped) clip = "an action may reach its clip";
     }
     if (scale == 1) out.refused = clip;
     return result;
   };
   Rng rng(options.seed, index);
-  const SigmaBound at_one = bound(1);
+  const SigmaBound at_one = bound(1, 0);
   out.upper = at_one.upper;
   out.loop_change = at_one.loop_change;
   const SigmaFound found = problem.Seek(box_of(1), options.samples, &rng);
@@ -209,7 +209,7 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
   out.broken_box = out.sigma > 1 ? 0 : kInfinity;
   if (out.sigma > 1) return out;
   const auto try_scale = [&](double scale) {
-    const double upper = scale == 1 ? at_one.upper : bound(scale).upper;
+    const double upper = scale == 1 ? at_one.upper : bound(scale, 1).upper;
     if (upper <= 1) out.certified_box = std::max(out.certified_box, scale);
     const SigmaFound worst =
         scale == 1 ? found : problem.Seek(box_of(scale), options.samples / 10, &rng);

@@ -12,6 +12,7 @@
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
 #include "silc/certify/certify_run.h"
+#include "silc/observe/choose_budget.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
 
@@ -111,6 +112,35 @@ TEST(Certificate, BoundsAnIntervalAroundEveryMomentAndSaysHowLoosely) {
   EXPECT_EQ(json["box"]["joint_pos"], 0.01);
   EXPECT_NEAR(json["moments"][0]["upper"].get<double>(), certificate.moments[0].upper, 1e-12);
   EXPECT_NE(CertificateText(certificate, options).find("2 of 2 moments judged"), std::string::npos);
+}
+
+// What the quick start is told: every moment keeps the budget of the file at the whole noise box.
+TEST(Certificate, TheQuickPolicyIsCertifiedAtTheWholeNoiseBox) {
+  const std::string path = SourcePath("policies/quick/g1_stand_silc.onnx");
+  TrainingNotes notes;
+  Policy policy = LoadPolicy(path, "", G1(), &notes);
+  const UserBudget budget = ChooseBudget({}, {}, notes, path, G1(), &policy).judged;
+  EXPECT_EQ(budget.spec.condition, Condition::kDisc);
+  LoopOptions loop;
+  loop.servo = ServoFor(G1(), policy, "");
+  CertifyRun how;
+  how.moments = 4;
+  CertifyOptions options;
+  options.radii = NoiseOfTask(notes.task);
+  EXPECT_EQ(options.radii.joint_pos, 0.01);
+  EXPECT_EQ(options.radii.joint_vel, 0.1);
+  options.samples = 100;
+  options.bisections = 4;
+  options.threads = 2;
+  const Certificate certificate =
+      CertifyPolicy(G1(), policy, budget, loop, how, options, path).certificate;
+  EXPECT_EQ(certificate.judged, 4);
+  EXPECT_EQ(certificate.certified, 1);
+  EXPECT_GE(certificate.largest_box, 1.15);
+  for (const MomentCertificate& m : certificate.moments) {
+    EXPECT_GE(m.upper, std::max(m.sampled, m.sought));
+    EXPECT_LE(m.upper, m.sigma + 0.02);
+  }
 }
 
 // The box of `silc certify` is the noise of the task's file, not a copy of it in code.

@@ -121,31 +121,65 @@ void FormBound::AddProduct(const Eigen::MatrixXd& P, double size, const Eigen::M
   AddBall(kRoom * size * p * q);
 }
 
+void FormBound::Add(const FormBound& other) {
+  X += other.X;
+  Y += other.Y;
+}
+
 double FormBound::Norm() const {
   return std::sqrt(LargestEigenvalueBound(X) * LargestEigenvalueBound(Y)) * (1 + kRoom);
 }
 
-double ShiftedNormBound(const Eigen::MatrixXd& A, const FormBound& set) {
+FormBound ImageOf(const FormBound& set, double size, const Eigen::MatrixXd& O) {
+  FormBound out{size * (O * set.X * O.transpose()), size * set.Y};
+  out.X.diagonal().array() += kRoom * size * O.squaredNorm() * set.X.norm();
+  out.Y.diagonal().array() += kRoom * out.Y.norm();
+  return out;
+}
+
+FormBound ChainOf(const FormBound& left, double size, const FormBound& right) {
+  const double g = size * (1 + kRoom) *
+                   std::sqrt(LargestEigenvalueBound(left.Y) * LargestEigenvalueBound(right.X));
+  FormBound out{g * left.X, g * right.Y};
+  out.X.diagonal().array() += kRoom * out.X.norm();
+  out.Y.diagonal().array() += kRoom * out.Y.norm();
+  return out;
+}
+
+double ShiftedNormBound(const Eigen::MatrixXd& A, const std::vector<FormBound>& sets) {
   const Eigen::Index rows = A.rows(), columns = A.cols();
-  const double x = LargestEigenvalueBound(set.X), y = LargestEigenvalueBound(set.Y);
-  if (!A.allFinite() || !std::isfinite(x) || !std::isfinite(y)) return kInfinity;
-  if (x <= 0 || y <= 0) return NormBound(A);
-  // uᵀ A v + ½ (s uᵀ X u + vᵀ Y v/s) + ½ p (|u|² − |v|²) for unit u, v: any s > 0 and any p will do
+  if (!A.allFinite()) return kInfinity;
+  const std::size_t count = sets.size();
+  std::vector<double> s(count), best_s(count);
+  double reach = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = LargestEigenvalueBound(sets[i].X), y = LargestEigenvalueBound(sets[i].Y);
+    if (!std::isfinite(x) || !std::isfinite(y)) return kInfinity;
+    // a set of zero alone needs no scale
+    s[i] = best_s[i] = x > 0 && y > 0 ? std::sqrt(y / x) : 1;
+    reach += std::sqrt(x * y);
+  }
+  // uᵀ A v + ½ Σ (s_i uᵀ X_i u + vᵀ Y_i v/s_i) + ½ p (|u|² − |v|²) for unit u, v: any s_i > 0 and
+  // any p will do
   Eigen::MatrixXd S(rows + columns, rows + columns);
-  const auto fill = [&](double s, double p) {
-    S.topLeftCorner(rows, rows) = s * set.X;
-    S.bottomRightCorner(columns, columns) = set.Y / s;
+  const auto fill = [&](const std::vector<double>& scales, double p) {
+    S.topLeftCorner(rows, rows).setZero();
+    S.bottomRightCorner(columns, columns).setZero();
+    for (std::size_t i = 0; i < count; ++i) {
+      S.topLeftCorner(rows, rows) += scales[i] * sets[i].X;
+      S.bottomRightCorner(columns, columns) += sets[i].Y / scales[i];
+    }
     S.topRightCorner(rows, columns) = A;
     S.bottomLeftCorner(columns, rows) = A.transpose();
     S.diagonal().head(rows).array() += p;
     S.diagonal().tail(columns).array() -= p;
   };
   // λ_max is convex in p, and flat where the top eigenvector has halves of the same length; a good
-  // s is where the two parts weigh the same on it. Both are looked for in turns.
-  double s = std::sqrt(y / x), best_s = s, best_p = 0, best = kInfinity;
-  const double reach = std::sqrt(x * y);
+  // s_i is where the two parts of a set weigh the same on it. Both are looked for in turns.
+  double best_p = 0, best = kInfinity;
   for (int round = 0; round < 3; ++round) {
-    double low = -reach, high = reach, on_u = 0, on_v = 0, p = 0;
+    double low = -reach, high = reach, p = 0;
+    Eigen::VectorXd u, v;
     for (int step = 0; step < 8; ++step, p = 0.5 * (low + high)) {
       fill(s, p);
       const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(S);
@@ -156,16 +190,18 @@ double ShiftedNormBound(const Eigen::MatrixXd& A, const FormBound& set) {
         best_p = p;
       }
       const Eigen::VectorXd top = solver.eigenvectors().col(S.rows() - 1);
-      const Eigen::VectorXd u = top.head(rows), v = top.tail(columns);
-      on_u = u.dot(set.X * u);
-      on_v = v.dot(set.Y * v);
+      u = top.head(rows);
+      v = top.tail(columns);
       (u.squaredNorm() > v.squaredNorm() ? high : low) = p;
     }
-    if (!(on_u > 0) || !(on_v > 0)) break;
-    s = std::sqrt(on_v / on_u);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double on_u = u.dot(sets[i].X * u), on_v = v.dot(sets[i].Y * v);
+      if (on_u > 0 && on_v > 0) s[i] = std::sqrt(on_v / on_u);
+    }
   }
   fill(best_s, best_p);
-  return LargestEigenvalueBound(S);
+  // the sum: the sets have room for the roundings of their own terms, p and A have it here
+  return LargestEigenvalueBound(S) + 4 * kUnit * (S.norm() + std::abs(best_p));
 }
 
 }  // namespace silc

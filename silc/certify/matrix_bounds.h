@@ -34,12 +34,25 @@ struct FormBound {
   void AddProduct(const Eigen::MatrixXd& P, double size, const Eigen::MatrixXd& Q);
   /// Adds every matrix of norm ≤ size.
   void AddBall(double size);
+  /// Adds another set.
+  void Add(const FormBound& other);
   /// An upper bound of the norm of every matrix of the set.
   double Norm() const;
 };
 
-/// An upper bound of ‖A + B‖ over the set of B: λ_max of [s X + p I, A; Aᵀ, Y/s − p I] for the best
-/// s and p found, never more than ‖A‖ + Norm().
-double ShiftedNormBound(const Eigen::MatrixXd& A, const FormBound& set);
+/// The set {size O B : B in `set`}.
+FormBound ImageOf(const FormBound& set, double size, const Eigen::MatrixXd& O);
+
+/// The set {L Ψ R : L in `left`, ‖Ψ‖ ≤ size, R in `right`}:
+///
+///     X = g X_L,   Y = g Y_R,   g = size (‖Y_L‖ ‖X_R‖)^{½}                                   (C8)
+///
+/// X keeps the directions that L reaches, and Y those that R starts from.
+FormBound ChainOf(const FormBound& left, double size, const FormBound& right);
+
+/// An upper bound of ‖A + Σ B_i‖, each B_i from a set of its own: λ_max of
+/// [Σ s_i X_i + p I, A; Aᵀ, Σ Y_i/s_i − p I] for the best s_i and p found, never more than ‖A‖ +
+/// the sum of the sets' Norm().
+double ShiftedNormBound(const Eigen::MatrixXd& A, const std::vector<FormBound>& sets);
 
 }  // namespace silc

@@ -82,9 +82,34 @@ TEST_F(MatrixCube, NoCornerIsBeyondTheBoundAndTheTriangleInequalityIsWorse) {
     const double corner = LargestCorner(MatrixXd::Zero(A_.rows(), A_.cols()));
     EXPECT_LE(corner, set_.Norm()) << trial;
     EXPECT_LE(set_.Norm(), triangle * (1 + 1e-8)) << trial;
-    EXPECT_LE(LargestCorner(A_), ShiftedNormBound(A_, set_)) << trial;
-    EXPECT_LE(ShiftedNormBound(A_, set_), test::SpectralNorm(A_) + set_.Norm() + 1e-6) << trial;
+    EXPECT_LE(LargestCorner(A_), ShiftedNormBound(A_, {set_})) << trial;
+    EXPECT_LE(ShiftedNormBound(A_, {set_}), test::SpectralNorm(A_) + set_.Norm() + 1e-6) << trial;
   }
+}
+
+// Each set may be scaled on its own, (s X, Y/s): how its two parts came is of no matter, several
+// sets are bounded together, and not as if they were one after the other.
+TEST_F(MatrixCube, SetsOfTheirOwnScaleAreBoundedTogether) {
+  Rng rng(17);
+  for (int trial = 0; trial < 20; ++trial) {
+    Draw(trial, &rng);
+    std::vector<FormBound> sets(3, FormBound::Zero(A_.rows(), A_.cols()));
+    for (std::size_t j = 0; j < B_.size(); ++j) sets[j % 3].AddSegment(B_[j]);
+    double apart = test::SpectralNorm(A_);
+    for (const FormBound& set : sets) apart += set.Norm();
+    const double bound = ShiftedNormBound(A_, sets);
+    EXPECT_LE(LargestCorner(A_), bound) << trial;
+    EXPECT_LE(bound, apart + 1e-6) << trial;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const double scale = std::pow(100.0, static_cast<double>(i) - 1);
+      sets[i].X *= scale;
+      sets[i].Y /= scale;
+    }
+    EXPECT_NEAR(ShiftedNormBound(A_, sets), bound, 1e-6 * bound) << trial;
+  }
+  EXPECT_NEAR(ShiftedNormBound(A_, {}), test::SpectralNorm(A_), 1e-8);
+  EXPECT_NEAR(
+      ShiftedNormBound(A_, {FormBound::Zero(A_.rows(), A_.cols())}), test::SpectralNorm(A_), 1e-8);
 }
 
 // Matrices that add up along one direction: the bound is the largest norm itself.
@@ -117,6 +142,57 @@ TEST(FormBound, UnitsAndProductsAreInside) {
       EXPECT_LE(test::SpectralNorm(P * d * Q + P2 * M * Q2 + ball), set.Norm());
     }
   }
+}
+
+// (C8): L Ψ R and its image obey (C4) for every L, R and Ψ of their sets, along every u and v.
+TEST(FormBound, ChainsAndTheirImagesAreInside) {
+  Rng rng(10);
+  for (int trial = 0; trial < 20; ++trial) {
+    constexpr int kSegments = 3;
+    std::vector<MatrixXd> left, right;
+    FormBound of_left = FormBound::Zero(4, 6), of_right = FormBound::Zero(6, 5);
+    for (int j = 0; j < kSegments; ++j) {
+      left.push_back(RandomMatrix(4, 6, &rng, trial % 2 == 0 ? 1 : 1e-3));
+      right.push_back(RandomMatrix(6, 1, &rng) * RandomMatrix(1, 5, &rng));
+      of_left.AddSegment(left.back());
+      of_right.AddSegment(right.back());
+    }
+    const double size = 0.3 * (1 + trial);
+    const MatrixXd O = RandomMatrix(3, 4, &rng);
+    const FormBound chain = ChainOf(of_left, size, of_right), image = ImageOf(chain, 2, O);
+    for (int sample = 0; sample < 300; ++sample) {
+      MatrixXd L = MatrixXd::Zero(4, 6), R = MatrixXd::Zero(6, 5);
+      for (const MatrixXd& B : left) L += (rng.Uniform() < 0.5 ? -1 : 1) * B;
+      for (const MatrixXd& B : right) R += (rng.Uniform() < 0.5 ? -1 : 1) * B;
+      // the worst Ψ of all takes what R makes of v onto what Lᵀ makes of u
+      const VectorXd u = RandomMatrix(4, 1, &rng), v = RandomMatrix(5, 1, &rng);
+      const VectorXd from = R * v, onto = L.transpose() * u;
+      const MatrixXd worst = size * (onto / onto.norm()) * (from / from.norm()).transpose();
+      const MatrixXd B = L * worst * R;
+      for (const double c : {0.1, 1.0, 10.0}) {
+        EXPECT_LE(c * u.dot(B * v), 0.5 * (c * c * u.dot(chain.X * u) + v.dot(chain.Y * v)));
+      }
+      EXPECT_LE(test::SpectralNorm(B), chain.Norm());
+      EXPECT_LE(test::SpectralNorm(2 * O * B), image.Norm());
+    }
+  }
+}
+
+// A chain of single directions is bounded by its own norm, and reaches no other direction.
+TEST(FormBound, AChainIsExactForSingleDirections) {
+  Rng rng(16);
+  const VectorXd a = RandomMatrix(4, 1, &rng), b = RandomMatrix(6, 1, &rng);
+  const VectorXd c = RandomMatrix(6, 1, &rng), d = RandomMatrix(5, 1, &rng);
+  FormBound left = FormBound::Zero(4, 6), right = FormBound::Zero(6, 5);
+  left.AddSegment(a * b.transpose());
+  right.AddSegment(c * d.transpose());
+  const FormBound chain = ChainOf(left, 0.5, right);
+  const double exact = 0.5 * a.norm() * b.norm() * c.norm() * d.norm();
+  EXPECT_GE(chain.Norm(), exact);
+  EXPECT_LE(chain.Norm(), exact * (1 + 1e-6));
+  VectorXd across = RandomMatrix(4, 1, &rng);
+  across -= a * (a.dot(across) / a.squaredNorm());
+  EXPECT_LE(across.dot(chain.X * across), 1e-6 * exact * across.squaredNorm());
 }
 
 }  // namespace

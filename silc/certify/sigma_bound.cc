@@ -5,6 +5,7 @@
 #include <Eigen/LU>
 #include <Eigen/SVD>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -23,6 +24,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kChainError = 2e-12;
 // β and τ, computed through T⁻¹, are enlarged by this: over 1e−12 times the condition of T.
 constexpr double kLoopRoom = 1e-6;
+// ε of T, in root mean squares of U's singular values. With more, T⁻¹ is smaller and so is β, but
+// changes that σ hardly feels count as well. Which is best depends on the policy and the box.
+constexpr std::array<double, 3> kFills = {0.3, 1, 0.1};
 
 double LargestSingular(const Eigen::MatrixXd& A) {
   if (!A.allFinite()) return kNan;
@@ -122,29 +126,29 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
       f.F.cwiseAbs() * K.cwiseAbs() * f.F.cwiseAbs().transpose() + f.floor.cwiseAbs();
   A_room_ = kChainError * (f.gain * moduli.norm() + 1);
 
-  // T: U with its missing directions filled, so that it can be inverted
   const Eigen::VectorXd kp_alpha = f.servo.kp.cwiseProduct(f.servo.alpha);
   U_ = -(f.F * kp_alpha.asDiagonal() * N_);
-  Eigen::MatrixXd gram = U_.transpose() * U_;
-  constexpr double kFill = 0.1;
-  gram.diagonal().array() += kFill * kFill * gram.trace() / static_cast<double>(nv);
-  T_ = Eigen::LLT<Eigen::MatrixXd>(gram).matrixU();
-  T_inverse_ = T_.inverse();
-  O_ = U_ * T_inverse_;
+  const Eigen::MatrixXd gram = U_.transpose() * U_;
+  for (const double fill : kFills) {
+    // (C6) TᵀT = UᵀU + ε² I
+    Coordinates to;
+    Eigen::MatrixXd filled = gram;
+    filled.diagonal().array() += fill * fill * gram.trace() / static_cast<double>(nv);
+    to.T = Eigen::LLT<Eigen::MatrixXd>(filled).matrixU();
+    to.T_inverse = to.T.inverse();
+    to.O = U_ * to.T_inverse;
+    coordinates_.push_back(std::move(to));
+  }
 
-  Eigen::MatrixXd V(network.inputs, f.F.rows() + nv);
-  V << (f.E_G + f.E_A * X_) * f.F.transpose(), f.E_A * N_ * T_inverse_;
+  Eigen::MatrixXd V(network.inputs, f.F.rows() + nv), V_abs(network.inputs, f.F.rows() + nv);
+  V << (f.E_G + f.E_A * X_) * f.F.transpose(), f.E_A * N_;
+  V_abs << (f.E_G.cwiseAbs() + f.E_A.cwiseAbs() * X_.cwiseAbs()) * f.F.cwiseAbs().transpose(),
+      f.E_A.cwiseAbs() * N_.cwiseAbs();
   const Eigen::MatrixXd scaled = network.scale.asDiagonal() * V;
-  int output = 0;
+  const Eigen::MatrixXd scaled_abs = network.scale.cwiseAbs().asDiagonal() * V_abs;
   for (const std::vector<DenseNetwork::Layer>& branch : network.branches) {
-    const Eigen::Index rows = branch.back().W.rows();
-    Eigen::MatrixXd left(nv, rows);
-    for (Eigen::Index r = 0; r < rows; ++r) {
-      left.col(r) = T_.col(f.action_joint[static_cast<std::size_t>(output++)]);
-    }
-    left_.push_back(std::move(left));
     first_.emplace_back(branch.front().W * scaled);
-    first_abs_.emplace_back(branch.front().W.cwiseAbs() * scaled.cwiseAbs());
+    first_abs_.emplace_back(branch.front().W.cwiseAbs() * scaled_abs);
   }
 }
 
@@ -177,169 +181,262 @@ double SigmaProblem::At(const Eigen::VectorXd& x) const {
   return status == StiffnessStatus::kOk ? LargestSingular(ConditionOf(f, settled.K)) : kNan;
 }
 
-// P_l, left of a layer's slopes, and Q_l, right of them, at the slopes in the middle; and the same
-// of moduli, for the rounding.
-struct SigmaProblem::Products {
-  std::vector<Eigen::MatrixXd> P, Q;
-  Eigen::MatrixXd centre;  // T J [V, V_A]
-  double room = 0;         // (C7)
+// One branch on one box, before any coordinates: its layers, P_l left of a layer's slopes and Q_l
+// right of them, at the slopes in the middle, and the same of moduli, for the rounding.
+struct SigmaProblem::BranchOnBox {
+  std::vector<LayerRelaxation> layers;
+  std::vector<Eigen::MatrixXd> P, Q, P_abs, Q_abs;
+  // of the terms with two deviations (C5), where a layer is no constant: √spread, weighed, and Γ
+  std::vector<std::size_t> bent;
+  std::vector<Eigen::VectorXd> to_left, to_right;
+  Eigen::MatrixXd chains;
 };
 
-SigmaProblem::Products SigmaProblem::Multiply(int branch,
-                                              const std::vector<LayerRelaxation>& layers) const {
-  const std::size_t b = static_cast<std::size_t>(branch), count = layers.size();
+// J over one box. Segments are B_j of J [V, V_A], nv × (nz + nv).
+struct SigmaProblem::BoxOfJ {
+  std::vector<BranchOnBox> branches;
+  std::vector<Eigen::MatrixXd> segments;
+};
+
+void SigmaProblem::Multiply(int branch, BranchOnBox* out) const {
+  const std::size_t b = static_cast<std::size_t>(branch), count = out->layers.size();
   const auto& weights = network_.branches[b];
-  Products out;
-  std::vector<Eigen::MatrixXd> P_abs(count), Q_abs(count);
-  out.P.resize(count);
-  out.Q.resize(count);
-  out.P[count - 1] = left_[b];
-  P_abs[count - 1] = left_[b].cwiseAbs();
+  const std::vector<LayerRelaxation>& layers = out->layers;
+  out->P.resize(count);
+  out->Q.resize(count);
+  out->P_abs.resize(count);
+  out->Q_abs.resize(count);
+  const Eigen::Index outputs = weights.back().W.rows();
+  out->P[count - 1] = out->P_abs[count - 1] = Eigen::MatrixXd::Identity(outputs, outputs);
   for (std::size_t l = count - 1; l > 0; --l) {
-    const Eigen::MatrixXd scaled = out.P[l] * layers[l].slope.asDiagonal();
-    out.P[l - 1] = scaled * weights[l].W;
-    const Eigen::MatrixXd moduli = P_abs[l] * layers[l].slope.cwiseAbs().asDiagonal();
-    P_abs[l - 1] = moduli * weights[l].W.cwiseAbs();
+    const Eigen::MatrixXd scaled = out->P[l] * layers[l].slope.asDiagonal();
+    out->P[l - 1] = scaled * weights[l].W;
+    const Eigen::MatrixXd moduli = out->P_abs[l] * layers[l].slope.cwiseAbs().asDiagonal();
+    out->P_abs[l - 1] = moduli * weights[l].W.cwiseAbs();
   }
-  out.Q[0] = first_[b];
-  Q_abs[0] = first_abs_[b];
+  out->Q[0] = first_[b];
+  out->Q_abs[0] = first_abs_[b];
   for (std::size_t l = 1; l < count; ++l) {
-    const Eigen::MatrixXd scaled = layers[l - 1].slope.asDiagonal() * out.Q[l - 1];
-    out.Q[l] = weights[l].W * scaled;
-    const Eigen::MatrixXd moduli = layers[l - 1].slope.cwiseAbs().asDiagonal() * Q_abs[l - 1];
-    Q_abs[l] = weights[l].W.cwiseAbs() * moduli;
+    const Eigen::MatrixXd scaled = layers[l - 1].slope.asDiagonal() * out->Q[l - 1];
+    out->Q[l] = weights[l].W * scaled;
+    const Eigen::MatrixXd moduli = layers[l - 1].slope.cwiseAbs().asDiagonal() * out->Q_abs[l - 1];
+    out->Q_abs[l] = weights[l].W.cwiseAbs() * moduli;
   }
-  const std::size_t last = count - 1;
-  const Eigen::MatrixXd end = layers[last].slope.asDiagonal() * out.Q[last];
-  out.centre = out.P[last] * end;
-  const Eigen::MatrixXd end_abs = layers[last].slope.cwiseAbs().asDiagonal() * Q_abs[last];
-  out.room = kChainError * (P_abs[last] * end_abs).norm();
-  for (std::size_t l = 0; l < count; ++l) {
-    for (Eigen::Index k = 0; k < layers[l].spread.size(); ++k) {
-      out.room +=
-          kChainError * layers[l].spread[k] * P_abs[l].col(k).norm() * Q_abs[l].row(k).norm();
-    }
-  }
-  return out;
 }
 
-// (C5): what is left of the product once the terms with one deviation are taken out.
-void SigmaProblem::AddSecondOrder(int branch,
-                                  const std::vector<LayerRelaxation>& layers,
-                                  const Products& products,
-                                  FormBound* on_stiffness,
-                                  FormBound* on_loop) const {
+// (C5): Γ of what is left of the product once the terms with one deviation are taken out.
+void SigmaProblem::ChainDeviations(int branch, int first_output, BranchOnBox* out) const {
   const auto& weights = network_.branches[static_cast<std::size_t>(branch)];
-  const Eigen::Index nz = on_stiffness->Y.rows(), nv = on_loop->Y.rows();
-  std::vector<std::size_t> bent;
+  const std::vector<LayerRelaxation>& layers = out->layers;
+  const Eigen::Index nz = function_.F.rows();
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (!layers[l].is_constant) bent.push_back(l);
+    if (!layers[l].is_constant) out->bent.push_back(l);
   }
-  // √spread, weighed so that both sides of a unit are as large
-  std::vector<Eigen::VectorXd> to_left(layers.size()), to_right(layers.size());
-  for (const std::size_t l : bent) {
-    const Eigen::VectorXd p = products.P[l].colwise().norm();
-    const Eigen::VectorXd q = products.Q[l].leftCols(nz).rowwise().norm();
+  // √spread, weighed so that both sides of a unit are as large in the first coordinates; any
+  // weights will do
+  out->to_left.resize(layers.size());
+  out->to_right.resize(layers.size());
+  const Eigen::MatrixXd left =
+      LeftOf(coordinates_.front().T, first_output, weights.back().W.rows());
+  for (const std::size_t l : out->bent) {
+    const Eigen::VectorXd p = (left * out->P[l]).colwise().norm();
+    const Eigen::VectorXd q = out->Q[l].leftCols(nz).rowwise().norm();
     const double p_floor = 1e-6 * p.maxCoeff() + 1e-300, q_floor = 1e-6 * q.maxCoeff() + 1e-300;
     const Eigen::VectorXd root = layers[l].spread.cwiseSqrt();
     const Eigen::ArrayXd weight =
         ((p.array() + p_floor) / (q.array() + q_floor)).sqrt() * (1 + 1e-15);
-    to_left[l] = (root.array() / weight).matrix();
-    to_right[l] = (root.array() * weight).matrix();
+    out->to_left[l] = (root.array() / weight).matrix();
+    out->to_right[l] = (root.array() * weight).matrix();
   }
   // C(l, m) = ‖ to_right_l W_l D_{l−1} … W_{m+1} to_left_m ‖, m < l
-  const Eigen::Index n = static_cast<Eigen::Index>(bent.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(out->bent.size());
   Eigen::MatrixXd C = Eigen::MatrixXd::Zero(n, n);
   for (Eigen::Index i = 1; i < n; ++i) {
-    std::size_t l = bent[static_cast<std::size_t>(i)];
-    Eigen::MatrixXd path = Eigen::MatrixXd(to_right[l].asDiagonal()) * weights[l].W;
+    std::size_t l = out->bent[static_cast<std::size_t>(i)];
+    Eigen::MatrixXd path = Eigen::MatrixXd(out->to_right[l].asDiagonal()) * weights[l].W;
     for (Eigen::Index j = i; j-- > 0;) {
-      const std::size_t m = bent[static_cast<std::size_t>(j)];
+      const std::size_t m = out->bent[static_cast<std::size_t>(j)];
       while (--l > m) path = Eigen::MatrixXd(path * layers[l].slope.asDiagonal()) * weights[l].W;
-      C(i, j) = NormBound(path * to_left[m].asDiagonal()) * (1 + 1e-9);
+      C(i, j) = NormBound(path * out->to_left[m].asDiagonal()) * (1 + 1e-9);
       if (j > 0) path = Eigen::MatrixXd(path * layers[m].slope.asDiagonal()) * weights[m].W;
     }
   }
   // Γ = C + C² + …, C strictly lower triangular
-  Eigen::MatrixXd sum = C, power = C;
+  out->chains = C;
+  Eigen::MatrixXd power = C;
   for (Eigen::Index i = 2; i < n; ++i) {
     power = Eigen::MatrixXd(power * C);
-    sum += power;
-  }
-  for (Eigen::Index i = 0; i < n; ++i) {
-    for (Eigen::Index j = 0; j < i; ++j) {
-      const std::size_t l = bent[static_cast<std::size_t>(i)],
-                        m = bent[static_cast<std::size_t>(j)];
-      const Eigen::MatrixXd P = products.P[l] * to_left[l].asDiagonal();
-      const Eigen::MatrixXd Q = to_right[m].asDiagonal() * products.Q[m];
-      on_stiffness->AddProduct(P, sum(i, j), Q.leftCols(nz));
-      on_loop->AddProduct(P, sum(i, j), Q.rightCols(nv));
-    }
+    out->chains += power;
   }
 }
 
-SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip) {
+Eigen::MatrixXd SigmaProblem::LeftOf(const Eigen::MatrixXd& T,
+                                     int first_output,
+                                     Eigen::Index outputs) const {
+  Eigen::MatrixXd left(T.rows(), outputs);
+  for (Eigen::Index r = 0; r < outputs; ++r) {
+    left.col(r) = T.col(function_.action_joint[static_cast<std::size_t>(first_output + r)]);
+  }
+  return left;
+}
+
+// T J [V, V_A T⁻¹] over a box: its middle, and sets that hold what it may be off.
+struct SigmaProblem::Deviation {
+  Eigen::MatrixXd centre;                       // nv × (nz + nv)
+  double room = 0;                              // (C7)
+  FormBound in_symbols, of_units, two_or_more;  // of T (J − J̄) V: the terms of (C5)
+  FormBound on_loop;                            // of T (J − J̄) V_A T⁻¹, all of them
+};
+
+SigmaProblem::Deviation SigmaProblem::DeviationIn(const Coordinates& to, const BoxOfJ& box) const {
+  const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
+  Deviation out;
+  out.centre = Eigen::MatrixXd::Zero(nv, nz + nv);
+  out.in_symbols = out.of_units = out.two_or_more = FormBound::Zero(nv, nz);
+  out.on_loop = FormBound::Zero(nv, nv);
+  const auto right = [&](const Eigen::MatrixXd& Q, const Eigen::MatrixXd& T_inverse) {
+    Eigen::MatrixXd product(Q.rows(), nz + nv);
+    product << Q.leftCols(nz), Q.rightCols(nv) * T_inverse;
+    return product;
+  };
+  int output = 0;
+  for (const BranchOnBox& branch : box.branches) {
+    const std::size_t count = branch.layers.size();
+    const Eigen::Index outputs = branch.P.back().rows();
+    const Eigen::MatrixXd left = LeftOf(to.T, output, outputs), left_abs = left.cwiseAbs();
+    output += static_cast<int>(outputs);
+    std::vector<Eigen::MatrixXd> P(count), Q(count);
+    for (std::size_t l = 0; l < count; ++l) {
+      const LayerRelaxation& layer = branch.layers[l];
+      P[l] = left * branch.P[l];
+      Q[l] = right(branch.Q[l], to.T_inverse);
+      const Eigen::MatrixXd P_abs = left_abs * branch.P_abs[l];
+      const Eigen::MatrixXd Q_abs = right(branch.Q_abs[l], to.T_inverse.cwiseAbs());
+      for (Eigen::Index k = 0; k < layer.spread.size(); ++k) {
+        out.room += kChainError * layer.spread[k] * P_abs.col(k).norm() * Q_abs.row(k).norm();
+      }
+      if (l + 1 == count) {
+        const Eigen::MatrixXd end = layer.slope.asDiagonal() * Q[l];
+        out.centre += P[l] * end;
+        const Eigen::MatrixXd end_abs = layer.slope.cwiseAbs().asDiagonal() * Q_abs;
+        out.room += kChainError * (P_abs * end_abs).norm();
+      }
+      if (layer.is_constant) continue;
+      out.of_units.AddUnits(P[l], layer.own, Q[l].leftCols(nz));
+      out.on_loop.AddUnits(P[l], layer.own, Q[l].rightCols(nv));
+    }
+    for (Eigen::Index i = 0; i < branch.chains.rows(); ++i) {
+      for (Eigen::Index j = 0; j < i; ++j) {
+        const std::size_t l = branch.bent[static_cast<std::size_t>(i)],
+                          m = branch.bent[static_cast<std::size_t>(j)];
+        const Eigen::MatrixXd from = P[l] * branch.to_left[l].asDiagonal();
+        const Eigen::MatrixXd onto = branch.to_right[m].asDiagonal() * Q[m];
+        out.two_or_more.AddProduct(from, branch.chains(i, j), onto.leftCols(nz));
+        out.on_loop.AddProduct(from, branch.chains(i, j), onto.rightCols(nv));
+      }
+    }
+  }
+  for (const Eigen::MatrixXd& segment : box.segments) {
+    const Eigen::MatrixXd B = to.T * right(segment, to.T_inverse);
+    out.in_symbols.AddSegment(B.leftCols(nz));
+    out.on_loop.AddSegment(B.rightCols(nv));
+  }
+  out.in_symbols.AddBall(out.room);
+  out.on_loop.AddBall(out.room);
+  return out;
+}
+
+SigmaBound SigmaProblem::BoundIn(const Coordinates& to, const BoxOfJ& box) const {
+  SigmaBound bound;
+  bound.upper = kInfinity;
+  const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
+  const double gain = function_.gain;
+  const Deviation deviation = DeviationIn(to, box);
+  FormBound on_stiffness = deviation.in_symbols;  // T (J − J̄) V
+  on_stiffness.Add(deviation.of_units);
+  on_stiffness.Add(deviation.two_or_more);
+
+  // (C6): the middles of T (J V − X Fᵀ) and T Θ T⁻¹, and β
+  const Eigen::MatrixXd TXF = to.T * X_ * function_.F.transpose();
+  const Eigen::MatrixXd known = deviation.centre.leftCols(nz) - TXF;
+  Eigen::MatrixXd loop_known = deviation.centre.rightCols(nv) - to.T * N_ * to.T_inverse;
+  loop_known.diagonal().array() += 1;
+  const double loop_middle =
+      (NormBound(loop_known) + kChainError * to.T.norm() * N_.norm() * to.T_inverse.norm()) *
+      (1 + kLoopRoom);
+  const double loop_rest = deviation.on_loop.Norm() * (1 + kLoopRoom);
+  bound.loop_change = loop_middle + loop_rest;
+  if (!(bound.loop_change < 1)) return bound;
+
+  // (C8): what a changed loop does to what has changed, in the directions of both; the middles,
+  // which are small, by their norms
+  const double answer = 1 / (1 - bound.loop_change);  // ≥ ‖(I − T Θ T⁻¹)⁻¹‖
+  const double middle = NormBound(known) * (1 + kLoopRoom) + kChainError * TXF.norm();
+  const double change = middle + on_stiffness.Norm() * (1 + kLoopRoom);
+  const double remainder = answer * (loop_middle * change + loop_rest * middle) * (1 + kLoopRoom);
+  const FormBound looped = ChainOf(deviation.on_loop, answer * (1 + kLoopRoom), on_stiffness);
+  std::vector<FormBound> on_sigma;
+  for (const FormBound* set :
+       {&deviation.in_symbols, &deviation.of_units, &deviation.two_or_more, &looped}) {
+    on_sigma.push_back(ImageOf(*set, gain, to.O));
+  }
+  const double not_in_O = ((U_ - to.O * to.T).norm() + kChainError * to.O.norm() * to.T.norm()) *
+                          to.T_inverse.norm() * change * answer;
+  on_sigma.front().AddBall(A_room_ + gain * (deviation.room + not_in_O + kChainError * TXF.norm()));
+  bound.upper = ShiftedNormBound(A_ + gain * (to.O * known), on_sigma) + gain * remainder;
+  return bound;
+}
+
+SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip, double enough) {
   SigmaBound bound;
   bound.upper = bound.loop_change = kInfinity;
   segments_.clear();
   if (!solvable_) return bound;
   const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
-  const int branches = static_cast<int>(network_.branches.size());
-
-  Eigen::MatrixXd centre = Eigen::MatrixXd::Zero(nv, nz + nv);
-  double room = 0;
-  FormBound on_stiffness = FormBound::Zero(nv, nz), on_loop = FormBound::Zero(nv, nv);
-  std::vector<Eigen::MatrixXd> segments(static_cast<std::size_t>(box.symbols),
-                                        Eigen::MatrixXd::Zero(nv, nz + nv));
-  for (int b = 0; b < branches; ++b) {
-    const std::vector<LayerRelaxation> layers = RelaxBranch(network_, b, box);
-    if (!layers.back().spread.allFinite()) return bound;  // an overflow: not bounded
-    const double reach = std::max(layers.back().high.maxCoeff(), -layers.back().low.minCoeff());
+  BoxOfJ of_J;
+  of_J.branches.resize(network_.branches.size());
+  of_J.segments.assign(static_cast<std::size_t>(box.symbols), Eigen::MatrixXd::Zero(nv, nz + nv));
+  int output = 0;
+  for (std::size_t b = 0; b < of_J.branches.size(); ++b) {
+    BranchOnBox& branch = of_J.branches[b];
+    branch.layers = RelaxBranch(network_, static_cast<int>(b), box);
+    const LayerRelaxation& last = branch.layers.back();
+    if (!last.spread.allFinite()) return bound;  // an overflow: not bounded
+    const double reach = std::max(last.high.maxCoeff(), -last.low.minCoeff());
     if (!(reach < action_clip)) bound.clipped = true;
-    const Products products = Multiply(b, layers);
-    centre += products.centre;
-    room += products.room;
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      if (layers[l].is_constant) continue;
-      const Eigen::MatrixXd &P = products.P[l], &Q = products.Q[l];
-      on_stiffness.AddUnits(P, layers[l].own, Q.leftCols(nz));
-      on_loop.AddUnits(P, layers[l].own, Q.rightCols(nv));
-      for (int j = 0; j < box.symbols; ++j) {
-        const Eigen::MatrixXd scaled = layers[l].tilt.col(j).asDiagonal() * Q;
-        segments[static_cast<std::size_t>(j)].noalias() += P * scaled;
+    Multiply(static_cast<int>(b), &branch);
+    const Eigen::Index outputs = last.spread.size();
+    for (int j = 0; j < box.symbols; ++j) {
+      Eigen::MatrixXd B = Eigen::MatrixXd::Zero(outputs, nz + nv);
+      for (std::size_t l = 0; l < branch.layers.size(); ++l) {
+        if (branch.layers[l].is_constant) continue;
+        const Eigen::MatrixXd scaled = branch.layers[l].tilt.col(j).asDiagonal() * branch.Q[l];
+        B.noalias() += branch.P[l] * scaled;
+      }
+      for (Eigen::Index r = 0; r < outputs; ++r) {
+        of_J.segments[static_cast<std::size_t>(j)].row(
+            function_.action_joint[static_cast<std::size_t>(output + r)]) += B.row(r);
       }
     }
-    AddSecondOrder(b, layers, products, &on_stiffness, &on_loop);
+    ChainDeviations(static_cast<int>(b), output, &branch);
+    output += static_cast<int>(outputs);
   }
   if (bound.clipped) return bound;
-  for (const Eigen::MatrixXd& segment : segments) {
+  for (const Eigen::MatrixXd& segment : of_J.segments) {
     if (!segment.allFinite()) return bound;
   }
-  for (const Eigen::MatrixXd& segment : segments) {
-    on_stiffness.AddSegment(segment.leftCols(nz));
-    on_loop.AddSegment(segment.rightCols(nv));
-    segments_.emplace_back(function_.gain * (O_ * segment.leftCols(nz)));
+  for (const Eigen::MatrixXd& segment : of_J.segments) {
+    segments_.emplace_back(function_.gain * (U_ * segment.leftCols(nz)));
   }
-  on_stiffness.AddBall(room);
-  on_loop.AddBall(room);
-
-  // (C6)
-  const Eigen::MatrixXd TXF = T_ * X_ * function_.F.transpose();
-  const Eigen::MatrixXd known = centre.leftCols(nz) - TXF;  // T R Fᵀ
-  Eigen::MatrixXd loop_known = centre.rightCols(nv) - T_ * N_ * T_inverse_;
-  loop_known.diagonal().array() += 1;
-  bound.loop_change = (NormBound(loop_known) + on_loop.Norm() +
-                       kChainError * T_.norm() * N_.norm() * T_inverse_.norm()) *
-                      (1 + kLoopRoom);
-  if (!(bound.loop_change < 1)) return bound;
-  const double change = (NormBound(known) + on_stiffness.Norm()) * (1 + kLoopRoom);
-  FormBound on_sigma;
-  on_sigma.X = function_.gain * (O_ * on_stiffness.X * O_.transpose());
-  on_sigma.Y = function_.gain * on_stiffness.Y;
-  const double not_in_O = (U_ - O_ * T_).norm() * T_inverse_.norm() * change;
-  on_sigma.AddBall(A_room_ + function_.gain * (room + not_in_O + kChainError * TXF.norm()));
-  bound.upper = ShiftedNormBound(A_ + function_.gain * (O_ * known), on_sigma) +
-                function_.gain * bound.loop_change * change / (1 - bound.loop_change);
+  for (const Coordinates& to : coordinates_) {
+    const SigmaBound here = BoundIn(to, of_J);
+    if (here.upper < bound.upper) {
+      bound = here;
+    } else if (!std::isfinite(bound.upper)) {
+      bound.loop_change = std::min(bound.loop_change, here.loop_change);
+    }
+    if (bound.upper <= enough) break;
+  }
   return bound;
 }
 

@@ -43,7 +43,7 @@ StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
 /// What is known of σ over one box.
 struct SigmaBound {
   double upper = 0;        // [1] no observation of the box has a larger σ; infinite: not bounded
-  double loop_change = 0;  // [1] β of (C6): how far the action loop may change, < 1 or not bounded
+  double loop_change = 0;  // [1] β of (C8): how far the action loop may change, < 1 or not bounded
   bool clipped = false;    // an action may reach its clip in the box, where J is another
 };
 
@@ -62,37 +62,45 @@ class SigmaProblem {
   double at_centre() const { return at_centre_; }
   double At(const Eigen::VectorXd& x) const;
 
-  /// (C6) over the box. @pre box.centre is the centre given to the constructor.
-  SigmaBound Bound(const ObservationBox& box, double action_clip);
+  /// (C6) and (C8) over the box, in coordinates T of several kinds, of which the one with the least
+  /// bound counts.
+  /// @param enough  the search ends at the first coordinates with a bound of at most this
+  /// @pre box.centre is the centre given to the constructor.
+  SigmaBound Bound(const ObservationBox& box, double action_clip, double enough = 0);
 
   /// Looks for large σ in the box: `samples` random observations, half of them corners, and corners
   /// by alternating maximisation of the linear model that the last Bound() of this box made.
   SigmaFound Seek(const ObservationBox& box, int samples, Rng* rng) const;
 
  private:
-  struct Products;  // of one branch on one box
-  Products Multiply(int branch, const std::vector<LayerRelaxation>& layers) const;
-  void AddSecondOrder(int branch,
-                      const std::vector<LayerRelaxation>& layers,
-                      const Products& products,
-                      FormBound* on_stiffness,
-                      FormBound* on_loop) const;
+  // where the loop's change is measured: U = O T, T invertible, ‖O‖ ≤ 1
+  struct Coordinates {
+    Eigen::MatrixXd T, T_inverse, O;
+  };
+  struct BranchOnBox;
+  struct BoxOfJ;     // what is known of J over one box, before any coordinates
+  struct Deviation;  // of T J [V, V_A T⁻¹] from its middle, as sets
+  void Multiply(int branch, BranchOnBox* out) const;
+  void ChainDeviations(int branch, int first_output, BranchOnBox* out) const;
+  // the columns of T of the joints that a branch drives
+  Eigen::MatrixXd LeftOf(const Eigen::MatrixXd& T, int first_output, Eigen::Index outputs) const;
+  Deviation DeviationIn(const Coordinates& coordinates, const BoxOfJ& box) const;
+  SigmaBound BoundIn(const Coordinates& coordinates, const BoxOfJ& box) const;
   Eigen::MatrixXd JacobianTimes(const Eigen::VectorXd& x, const Eigen::MatrixXd& columns) const;
 
   const DenseNetwork& network_;
   SigmaFunction function_;
   Eigen::VectorXd centre_;
   double at_centre_ = 0;
-  bool solvable_ = false;      // I − J E_A can be inverted at the centre
-  Eigen::MatrixXd N_, X_;      // nv × nv   (I − J E_A)⁻¹ and X at the centre, as computed
-  Eigen::MatrixXd U_, T_, O_;  // U = −F Kp α N = O T
-  Eigen::MatrixXd T_inverse_;
-  Eigen::MatrixXd A_;                       // nz × nz   A at the centre, of N_ and X_
-  double A_room_ = 0;                       // what rounding may have done to it
-  std::vector<Eigen::MatrixXd> left_;       // per branch: columns of T for its actions
+  bool solvable_ = false;  // I − J E_A can be inverted at the centre
+  Eigen::MatrixXd N_, X_;  // nv × nv   (I − J E_A)⁻¹ and X at the centre, as computed
+  Eigen::MatrixXd U_;      // nz × nv   −F Kp α N
+  Eigen::MatrixXd A_;      // nz × nz   A at the centre, of N_ and X_
+  double A_room_ = 0;      // what rounding may have done to it
+  std::vector<Coordinates> coordinates_;
   std::vector<Eigen::MatrixXd> first_;      // per branch: W_1 [V, V_A]
   std::vector<Eigen::MatrixXd> first_abs_;  // the same of moduli
-  std::vector<Eigen::MatrixXd> segments_;   // of the last Bound(): κ O B_j
+  std::vector<Eigen::MatrixXd> segments_;   // of the last Bound(): κ U B_j
 };
 
 }  // namespace silc
