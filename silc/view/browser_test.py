@@ -9,6 +9,7 @@ not judged: without a GPU Chromium draws in software.
 """
 import argparse
 import base64
+import contextlib
 import http.server
 import math
 import os
@@ -41,7 +42,7 @@ from browser_drawn import (SHAKEN_BY, changed, check_arrows, check_camera, check
                            check_pictures, check_predicted_line, check_readme_picture, check_shadows, check_shapes,
                            check_state_to_pixel, check_table, dot, mean, next_pictures, paused_when, recorded, shaken, size,
                            write_policy)
-from browser_page import (Server, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
+from browser_page import (GENEROUS, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
                           until)
 
 
@@ -481,7 +482,15 @@ def check_recorder(browser, server, test):
 def check_two_browsers(browser, server, test):
     """Two browsers, each with its own processes: one has the hand, the other watches and is told why nothing happens."""
     other = test.launch()
-    first, second = open_page(browser, server.url), open_page(other, server.url, watches=True)
+    try:
+        share_the_hand(open_page(browser, server.url), open_page(other, server.url, watches=True))
+    finally:
+        with contextlib.suppress(Exception):  # it may have ended by itself, which is not what is to be told
+            other.close()
+
+
+def share_the_hand(first, second):
+    """The first page has its hand on the robots; the second comes later."""
     until(lambda: "You have" in first.text_content("#hand-text"), "the first has the hand")
     until(lambda: "you watch" in second.text_content("#hand-text"), "the second watches")
     until(lambda: "2 pages" in first.text_content("#hand-text"), "both are counted")
@@ -525,7 +534,6 @@ def check_two_browsers(browser, server, test):
     second.click("#hand")
     until(lambda: "You have" in second.text_content("#hand-text"), "and can be taken")
     assert min(faint(second)) == 1, faint(second)
-    other.close()
 
 
 def check_quick_screen(browser, server, test):
@@ -771,19 +779,15 @@ def check_fingers(browser, server, test):
 
 
 def check_reconnects(browser, test):
-    server = Server(test.silc, test.source)
-    page = open_page(browser, server.url)
-    simulate(page, 0.5)
-    port = server.port
-    server.stop()
+    with serving(test.silc, test.source) as server:
+        page = open_page(browser, server.url)
+        simulate(page, 0.5)
+        port = server.port
     until(lambda: "away" in page.text_content("#connection"), "the page says that the server is away")
-    server = Server(test.silc, test.source, "policies/g1_loco_baseline.onnx", port=port)
-    try:
+    with serving(test.silc, test.source, "policies/g1_loco_baseline.onnx", port=port):
         until(lambda: page.text_content("#connection") == "connected", "connected again")
         until(lambda: len(frame(page)["robots"]) == 1, "the new server's one robot")
         simulate(page, 0.5)
-    finally:
-        server.stop()
     page.context.close()
 
 
@@ -873,6 +877,7 @@ def check_token(browser, test):
         url = server.url.replace("0.0.0.0", "127.0.0.1")
         assert "token=" in url
         page = browser.new_page()
+        page.set_default_timeout(1000 * GENEROUS)
         assert page.goto(url.split("?")[0]).status == 403
         assert page.goto(url.split("?")[0] + "?token=guess").status == 403
         page.close()
@@ -904,6 +909,7 @@ def check_origin(browser, server, test):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         context = browser.new_context()
+        context.set_default_timeout(1000 * GENEROUS)
         page = context.new_page()
         page.goto(f"http://127.0.0.1:{other.server_address[1]}/")
         assert page.text_content("p") == "elsewhere"
@@ -940,9 +946,12 @@ def main():
     chosen = lambda check: not test.only or name_of(check) in test.only.split(",")
     tries, held = {}, set()  # of the checks, by name
 
+    browser = None
+
     def attempt(check, *arguments):
         """Whether it held. A machine that holds up a picture or a click for seconds is no finding: what fails has a second
         try, and the log keeps why."""
+        nonlocal browser
         name, begin = name_of(check), time.monotonic()
         tries[name] = tries.get(name, 0) + 1
         try:
@@ -951,8 +960,11 @@ def main():
             print(f"ok {name} ({time.monotonic() - begin:.1f} s)", flush=True)
         except Exception as error:  # the others are worth knowing, too
             print(f"{'FAILED' if tries[name] == TRIES else 'once more'} {name}: {type(error).__name__}: {error}", flush=True)
-            for context in browser.contexts:
-                context.close()
+            if not browser or not browser.is_connected():
+                browser = test.launch()
+            for context in browser.contexts if browser else []:
+                with contextlib.suppress(Exception):  # of a browser that has ended
+                    context.close()
         return name in held
 
     def run_together(checks, *policies):
@@ -969,9 +981,8 @@ def main():
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         test.folder, test.unstable = folder, write_policy(test, "unstable", folder)
         # drawn by the processor, also where there is a GPU: the checks are about that
-        test.launch = lambda: playwright.chromium.launch(executable_path=executable, args=[
+        test.launch = lambda: playwright.chromium.launch(executable_path=executable, timeout=1000 * GENEROUS, args=[
             "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"])
-        browser = test.launch()
         run_together(shared)
         if any(map(chosen, known)):
             shaken(test)
@@ -979,7 +990,9 @@ def main():
         # these have servers of their own, and the processor to themselves
         for check in filter(chosen, alone):
             any(attempt(check) for _ in range(TRIES))
-        browser.close()
+        if browser:
+            with contextlib.suppress(Exception):
+                browser.close()
     again = [name for name, count in tries.items() if count > 1]
     print(f"{len(held)} of {len(tries)} checks hold; tried again: {', '.join(again) or 'none'}; "
           f"{time.monotonic() - started:.0f} s in all")
