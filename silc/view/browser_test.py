@@ -40,7 +40,7 @@ except ImportError:
 
 from browser_drawn import (SHAKEN_BY, changed, check_arrows, check_camera, check_colours, check_curves, check_ellipsoids, check_pace,
                            check_pictures, check_predicted_line, check_readme_picture, check_shadows, check_shapes,
-                           check_state_to_pixel, check_table, dot, mean, next_pictures, paused_when, recorded, shaken, size,
+                           check_state_to_pixel, check_table, dot, dragged_policy, mean, next_pictures, paused_when, recorded, shaken, size,
                            write_policy)
 from browser_page import (GENEROUS, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
                           until)
@@ -91,7 +91,7 @@ def check_loads_and_shows(browser, server, test):
 
 def check_drag_agrees_with_shake(browser, server, test):
     """Drags the left hand and compares with what `silc observe --shake` measures for such a force."""
-    compliance = shaken(test)["measured"][0]["compliance"]
+    compliance = shaken(test, dragged_policy(test))["measured"][0]["compliance"]
     page = open_page(browser, server.url)
     page.click("#reset")
     simulate(page, 6)  # trained policies take that long to stand still
@@ -938,7 +938,8 @@ def main():
               check_state_to_pixel, check_curves, check_pace, check_camera, check_shapes, check_pictures, check_mouse, check_fingers,
               check_pushes, check_keyboard, check_changes]
     # with one robot of which all is known, and one whose action loop is unstable
-    known = [check_drag_agrees_with_shake, check_table, check_ellipsoids, check_arrows, check_predicted_line]
+    known = [check_table, check_ellipsoids, check_arrows, check_predicted_line]
+    dragged = [check_drag_agrees_with_shake]
     alone = [check_readme_picture, check_fuzzed_inputs, check_colours, check_shadows, check_reconnects, check_token,
              check_export_plays_offline, check_states_are_served, check_run_changes_over, check_told_budget,
              check_other_robot]
@@ -979,14 +980,15 @@ def main():
                     left = [other for other in left if other != check]
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        test.folder, test.unstable = folder, write_policy(test, "unstable", folder)
+        test.folder, test.shakes = folder, {}
+        test.regulator, test.unstable = (write_policy(test, kind, folder) for kind in ("commanded", "unstable"))
         # drawn by the processor, also where there is a GPU: the checks are about that
         test.launch = lambda: playwright.chromium.launch(executable_path=executable, timeout=1000 * GENEROUS, args=[
             "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"])
         run_together(shared)
-        if any(map(chosen, known)):
-            shaken(test)
-            run_together(known, test.steady, test.unstable)
+        run_together(known, test.regulator, test.unstable)
+        if any(map(chosen, dragged)):
+            run_together(dragged, dragged_policy(test), test.unstable)
         # these have servers of their own, and the processor to themselves
         for check in filter(chosen, alone):
             any(attempt(check) for _ in range(TRIES))
