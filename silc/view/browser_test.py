@@ -42,7 +42,7 @@ from browser_drawn import (SHAKEN_BY, changed, check_arrows, check_camera, check
                            check_pictures, check_predicted_line, check_readme_picture, check_shadows, check_shapes,
                            check_state_to_pixel, check_table, dot, dragged_policy, mean, next_pictures, paused_when, recorded, shaken, size,
                            write_policy)
-from browser_page import (GENEROUS, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
+from browser_page import (GENEROUS, STEADY, camera_rests, frame, keep_rows, notices, on_screen, open_page, pixels, serving, simulate,
                           until)
 
 
@@ -63,6 +63,7 @@ def check_loads_and_shows(browser, server, test):
                                                      for r in s["robots"]) and s, "both stand and are observed")
     assert len(state["robots"]) == 2
     known = lambda: all(math.isfinite(v) for r in recorded(page, 1)[-1]["robots"] for v in r["places"][1][2])
+    page.evaluate(STEADY)
     with paused_when(page, known, "the budgets of the left hands are known"):
         camera_rests(page)
         def around(point, radius):
