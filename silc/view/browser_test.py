@@ -885,12 +885,16 @@ def check_states_are_served(browser, test):
 
 
 def check_run_changes_over(browser, test):
-    """A training writes its policy anew: the page says so, and the robot has it."""
+    """A training that has had no checkpoint yet is waited for. It writes its policy anew: the page says so, and the robot has
+    it."""
     with tempfile.TemporaryDirectory() as run:
         # two policies that are the same but for one wrist: the second's action loop is unstable, by its making
         first, second = (write_policy(test, kind, run) for kind in ("commanded", "unstable"))
-        os.rename(first, run + "/policy.onnx")
-        with serving(test.silc, test.source, run) as server:
+        pathlib.Path(run, "config.yaml").touch()
+        def checkpoint(line):
+            assert line == f"waiting for a first checkpoint: {run}/policy.onnx; Ctrl-C ends it\n", line
+            os.rename(first, run + "/policy.onnx")
+        with serving(test.silc, test.source, run, on_first_line=checkpoint) as server:
             page = open_page(browser, server.url)
             radius = lambda: frame(page)["robots"][0]["radius"] or 0
             until(lambda: 0 < radius() < 1, "the first policy's action loop")
@@ -996,13 +1000,13 @@ def main():
         name, begin = name_of(check), time.monotonic()
         tries[name] = tries.get(name, 0) + 1
         try:
+            if not browser or not browser.is_connected():
+                browser = test.launch()
             check(browser, *arguments, test)
             held.add(name)
             print(f"ok {name} ({time.monotonic() - begin:.1f} s)", flush=True)
         except Exception as error:  # the others are worth knowing, too
             print(f"{'FAILED' if tries[name] == TRIES else 'once more'} {name}: {type(error).__name__}: {error}", flush=True)
-            if not browser or not browser.is_connected():
-                browser = test.launch()
             for context in browser.contexts if browser else []:
                 with contextlib.suppress(Exception):  # of a browser that has ended
                     context.close()
