@@ -4,11 +4,14 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "silc/base/file.h"
 #include "silc/base/test_paths.h"
@@ -295,6 +298,45 @@ TEST_F(Cli, AViewersTokenIsCheckedFirst) {
         << token << "\n"
         << outcome.text;
   }
+}
+
+// A run before its first checkpoint is waited for, until Ctrl-C; a recording of it cannot be had,
+// and a folder that is no run never has a policy.
+TEST_F(Cli, AViewerWaitsForTheFirstCheckpointOfARun) {
+  const std::string run = Path("young_run"), words = Path("waiting.txt");
+  fs::create_directories(run);
+  Outcome outcome = Silc("view --port 0 " + run);
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find(run + ": is no run of silc train"), std::string::npos)
+      << outcome.text;
+
+  WriteFileAtomically(run + "/config.yaml", "");
+  for (const std::string& recording :
+       {" --export " + Path("young.html"), std::string(" --states none.npz")}) {
+    outcome = Silc("view " + run + recording);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(run + "/policy.onnx: is not there; a run writes it at its "
+                                      "checkpoints"),
+              std::string::npos)
+        << outcome.text;
+  }
+
+  const pid_t viewer = StartSilc("view --port 0 " + run, {}, words);
+  const std::string waits =
+      "waiting for a first checkpoint: " + run + "/policy.onnx; Ctrl-C ends it\n";
+  std::string said;
+  for (int i = 0; i < 6000 && said != waits; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (fs::exists(words)) said = ReadFile(words);
+  }
+  EXPECT_EQ(said, waits);
+  kill(viewer, SIGINT);
+  int status = 0;
+  waitpid(viewer, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << ReadFile(words);
+  EXPECT_EQ(ReadFile(words), waits + "ended\n");
+  fs::remove_all(run);
+  fs::remove(words);
 }
 #endif
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -77,6 +78,34 @@ void TellAddress(const std::string& address) {
   std::fflush(stdout);
 }
 
+// The policies of runs that have had no checkpoint yet. `watched` as in ViewerOptions.
+std::vector<std::string> NotWrittenYet(const std::vector<std::string>& watched) {
+  std::vector<std::string> files;
+  for (const std::string& file : watched) {
+    if (!file.empty() && !std::filesystem::exists(file)) files.push_back(file);
+  }
+  return files;
+}
+
+// A recording needs its policies now.
+void RequirePolicies(const std::vector<std::string>& watched) {
+  const std::vector<std::string> files = NotWrittenYet(watched);
+  if (files.empty()) return;
+  throw ConfigError(files.front() + ": is not there; a run writes it at its checkpoints");
+}
+
+// Waits for the first checkpoints of runs that have had none. False: asked to stop before.
+bool WaitForPolicies(const ViewerOptions& options, const std::stop_token& stop) {
+  const std::vector<std::string> files = NotWrittenYet(options.watched);
+  if (!files.empty()) CheckServerOptions(options.server);
+  for (const std::string& file : files) {
+    fmt::print("waiting for a first checkpoint: {}; Ctrl-C ends it\n", Printable(file));
+    std::fflush(stdout);
+    if (!WaitForFile(file, stop)) return false;
+  }
+  return true;
+}
+
 void RunView(const ViewArguments& args) {
   if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   ViewerOptions options;
@@ -108,6 +137,7 @@ void RunView(const ViewArguments& args) {
     if (policies.size() != 1 || args.policies.empty()) {
       throw ConfigError("silc view --states: name the one POLICY that made these states");
     }
+    RequirePolicies(options.watched);
     const bool served = args.export_to.empty();
     if (served) CheckServerOptions(options.server);
     std::string page;
@@ -126,6 +156,7 @@ void RunView(const ViewArguments& args) {
     return;
   }
   if (!args.export_to.empty()) {
+    RequirePolicies(options.watched);
     ExportOptions recording{options.simulation, args.seconds};
     ProgressLine progress("recording");
     WriteFileAtomically(args.export_to, ExportHtml(recording, progress.callback()));
@@ -133,9 +164,11 @@ void RunView(const ViewArguments& args) {
     return;
   }
   const EndSignals signals;
-  RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
-    fmt::print(stderr, "silc: {}\n", text);
-  });
+  if (WaitForPolicies(options, signals.token())) {
+    RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
+      fmt::print(stderr, "silc: {}\n", text);
+    });
+  }
   fmt::print("ended\n");
 }
 

@@ -16,12 +16,20 @@ GENEROUS = 180  # [s] that anything may take: a busy machine that draws by the p
 class Server:
     """silc view as a user starts it."""
 
-    def __init__(self, silc, source, *arguments, port=0):
+    def __init__(self, silc, source, *arguments, port=0, on_first_line=None):
         self.process = subprocess.Popen([silc, "view", "--port", str(port), *arguments], cwd=source,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        line = self.process.stdout.readline()
-        match = re.match(r"open (http://\S+:(\d+)/\S*)", line)
-        assert match, f"silc view said: {line}{self.process.stdout.read() if self.process.poll() else ''}"
+        try:
+            line = self.process.stdout.readline()
+            if on_first_line:  # there are words before the address
+                on_first_line(line)
+                line = self.process.stdout.readline()
+            match = re.match(r"open (http://\S+:(\d+)/\S*)", line)
+            assert match, f"silc view said: {line}"
+        except BaseException:
+            self.process.kill()
+            print(self.process.communicate()[0], end="")
+            raise
         self.url, self.port = match.group(1), int(match.group(2))
 
     def stop(self):
@@ -33,8 +41,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(silc, source, *arguments):
-    server = Server(silc, source, *arguments)
+def serving(silc, source, *arguments, **options):
+    server = Server(silc, source, *arguments, **options)
     try:
         yield server
         server.stop()
@@ -53,13 +61,24 @@ def frame(page):
             points: r.points.map((q) => ({p: q.p, felt: q.felt, worst: q.worst}))}))}; }""")
 
 
-def until(condition, what, seconds=GENEROUS):
+def comes(condition, seconds):
+    """What the condition is once it holds; None where it does not within that time. For what may be missed on a busy
+    machine, and is then done again."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while True:
         if value := condition():
             return value
+        if time.monotonic() > end:
+            return None
         time.sleep(0.05)
-    raise AssertionError(f"did not happen within {seconds} s: {what}")
+
+
+def until(condition, what, seconds=GENEROUS):
+    """What the condition is once it holds. `what` is said where it never does; a function says it only then."""
+    value = comes(condition, seconds)
+    if not value:
+        raise AssertionError(f"did not happen within {seconds} s: {what() if callable(what) else what}")
+    return value
 
 
 def simulate(page, seconds):
@@ -72,6 +91,12 @@ def camera_rests(page, within=1e-3):
     """Waits until the camera is where it follows the robots to [m]: it does so softly, also after they have been paused."""
     until(lambda: page.evaluate("""(within) => { const { robots, orbit, drawn } = silcView.viewer;
         return orbit.centre.distanceTo(robots.centre(drawn)) < within; }""", within), "the camera has come to rest")
+
+
+# As many pixels as there may be, however slow the machine is, and no words over the robots: two pictures of the same moment
+# are the same. Words stay readable by text_content().
+STEADY = """() => { const { pace } = silcView.viewer.robots; pace.share = 1; pace.decide = () => {};
+    for (const id of ['labels', 'notices', 'banner', 'legend']) document.getElementById(id).style.visibility = 'hidden'; }"""
 
 
 def take_hand(page):

@@ -25,6 +25,15 @@ std::optional<fs::file_time_type> TimeOf(const std::string& file) {
   return error ? std::nullopt : std::optional(time);
 }
 
+// Whether a stop was asked for; waits so long for it.
+bool WaitsUntilStop(const std::stop_token& stop, std::chrono::milliseconds time) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any never;
+  never.wait_for(lock, stop, time, [] { return false; });
+  return stop.stop_requested();
+}
+
 }  // namespace
 
 std::vector<std::string> ShippedPolicies(const std::string& robot) {
@@ -59,11 +68,20 @@ std::vector<std::string> ComparedPolicies() {
 
 std::string FindPolicyFile(const std::string& file_or_run) {
   if (!fs::is_directory(file_or_run)) return file_or_run;
-  const fs::path policy = fs::path(file_or_run) / "policy.onnx";
-  if (!fs::exists(policy)) {
-    throw ConfigError(file_or_run + ": holds no policy.onnx; a run writes it at its checkpoints");
+  const fs::path folder = file_or_run, policy = folder / "policy.onnx";
+  // `silc train` writes config.yaml first
+  if (!fs::exists(policy) && !fs::exists(folder / "config.yaml")) {
+    throw ConfigError(file_or_run +
+                      ": is no run of silc train: it holds no policy.onnx and no config.yaml");
   }
   return policy.string();
+}
+
+bool WaitForFile(const std::string& file, const std::stop_token& stop) {
+  while (!fs::exists(file)) {
+    if (WaitsUntilStop(stop, kLookAgain)) return false;
+  }
+  return true;
 }
 
 void RunViewer(const ViewerOptions& options,

@@ -42,8 +42,12 @@ std::vector<std::string> ShippedPolicies(const std::string& robot);
 /// shows them where no policy is named. Throws ConfigError when they are not found.
 std::vector<std::string> ComparedPolicies();
 
-/// A POLICY of the command line: an ONNX file, or the newest policy of a training run's folder.
-/// Throws ConfigError when a folder holds none.
+/// A POLICY of the command line: an ONNX file, or the newest policy of a training run's folder. A
+/// run that has had no checkpoint yet is without it: WaitForFile(). Throws ConfigError when a
+/// folder is no run and holds no policy either.
 std::string FindPolicyFile(const std::string& file_or_run);
+
+/// Waits until the file is there. False: asked to stop before.
+bool WaitForFile(const std::string& file, const std::stop_token& stop);
 
 }  // namespace silc

@@ -169,10 +169,35 @@ TEST(Viewer, TheComparedPoliciesAreShippedOnesAndSilcIsFirst) {
   EXPECT_NE(compared[1].find("baseline"), std::string::npos) << compared[1];
 }
 
-TEST(Viewer, ARunWithoutAPolicyIsToldOf) {
+TEST(Viewer, AFolderThatIsNoRunIsToldOf) {
   const RunFolder run;
   EXPECT_THROW(FindPolicyFile(run.path()), ConfigError);
   EXPECT_EQ(FindPolicyFile("some.onnx"), "some.onnx");
+  // with a policy it is as good as a run
+  run.WritePolicy();
+  EXPECT_EQ(FindPolicyFile(run.path()), run.policy());
+}
+
+// A run has its settings from the beginning and its policy from the first checkpoint on: that is
+// waited for, until it comes or the user has waited enough.
+TEST(Viewer, ARunBeforeItsFirstCheckpointIsWaitedFor) {
+  const RunFolder run;
+  WriteFileAtomically(run.path() + "/config.yaml", "");
+  const std::string file = FindPolicyFile(run.path());
+  EXPECT_EQ(file, run.policy());
+
+  std::stop_source stop;
+  auto enough = std::async(std::launch::async, [&] { return WaitForFile(file, stop.get_token()); });
+  EXPECT_EQ(enough.wait_for(std::chrono::milliseconds(600)), std::future_status::timeout);
+  stop.request_stop();
+  EXPECT_FALSE(enough.get());
+
+  std::stop_source never;
+  auto comes = std::async(std::launch::async, [&] { return WaitForFile(file, never.get_token()); });
+  EXPECT_EQ(comes.wait_for(std::chrono::milliseconds(600)), std::future_status::timeout);
+  run.WritePolicy();
+  EXPECT_TRUE(comes.get());
+  EXPECT_TRUE(WaitForFile(file, never.get_token())) << "it is there";
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ import { Recorder, fromText } from 'view/recorder.js';
 import { Presented } from 'view/presented.js';
 
 const byId = (id) => document.getElementById(id);
+// To 5 %, so that the words rest and are not read aloud again and again; to 1 % below 10.
+const roundPercent = (percent) => (percent < 10 ? Math.round(percent) : 5 * Math.round(percent / 5));
 const recording = window.silcRecording || null;  // a page with a recording inside: {scene, frames: [text]}; no socket
 
 class Viewer {
@@ -237,7 +239,7 @@ class Viewer {
     else if (!this.recorder.live) text = this.recorder.playing ? 'replay' : 'a moment of the past';
     else if (frame.paused) text = 'paused';
     else if (frame.achieved < 0.95 * frame.speed) {
-      text = `runs at ${(100 * frame.achieved / frame.speed).toFixed(0)} % of ${frame.speed === 1 ? 'real time' : 'the asked speed'}`;
+      text = `runs at ${roundPercent(100 * frame.achieved / frame.speed)} % of ${frame.speed === 1 ? 'real time' : 'the asked speed'}`;
     }
     if (byId('banner').textContent !== text) byId('banner').textContent = text;
   }
