@@ -57,7 +57,7 @@ start_mps() {
     echo "no MPS here: trainings take turns ($(tail -n 1 runs/gpu_mps/start.txt))" >&2
 }
 
-# in a session of its own, which outlives this call; a later call reads its exit code
+# a process that outlives this call; a later call reads its exit code
 start_sweep() {
   rm -f "$state/pid" "$state/exit"
   echo "$words" >"$state/words"

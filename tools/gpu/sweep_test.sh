@@ -74,8 +74,16 @@ names() { cat "$1"/"$2".tgz* | tar -tzf - | sed -n 's|^\./||; /[^/]$/p' | sort |
 tree first
 printf '%s\n' 'start 1 100 done' 'a 1 40 somebody_else_trains_it' 'a 2 100 done' 'b 1 60 somebody_else_trains_it' >runs.txt
 
+# what tools/gpu/pack.sh gathered is unpacked once, wherever a script of a GPU machine begins
+mujoco=mujoco-$(head -n 1 tools/setup/mujoco.version)
+mkdir -p out/pack gathered/stage/usr/bin "gathered/$mujoco"
+echo new >"gathered/$mujoco/libmujoco.so"
+tar -C gathered -cJf out/pack/stage.tar.xz stage
+tar -C gathered -cJf out/pack/mujoco.tar.xz "$mujoco"
+
 # what others start from, then the farthest that is unfinished; the rest is named; the words reach --list, too
 sweep out/one 0 list.yaml --jobs 5 learn.x=1 || fail "exit code $?"
+[[ -d .deps/stage/usr/bin && $(cat ".deps/$mujoco/libmujoco.so") == new && ! -e .deps/unpack ]] || fail "not unpacked: $(find .deps)"
 grep -q 'no MPS' said && fail "MPS was there"
 until_there runs/mine/trained
 ROOM=2500 sweep out/one 0 list.yaml --jobs 5 learn.x=1 || fail "exit code $?"
