@@ -63,7 +63,7 @@ function(silc_library name)
 endfunction()
 
 # silc_cuda_library(NAME sources... [DEPENDS targets...]): what nvcc compiles. A target of its own:
-# nvcc does not know the warning flags of the others.
+# nvcc does not know the warning flags of the others. A newer CMake would put .cu together, too.
 function(silc_cuda_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(silc_${name} ${arg_UNPARSED_ARGUMENTS})
@@ -71,7 +71,7 @@ function(silc_cuda_library name)
   target_include_directories(silc_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(silc_${name} PUBLIC CUDA::cudart ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
   set_target_properties(silc_${name} PROPERTIES
-    CUDA_STANDARD 20 CUDA_ARCHITECTURES "${SILC_CUDA_ARCHITECTURES}")
+    CUDA_STANDARD 20 CUDA_ARCHITECTURES "${SILC_CUDA_ARCHITECTURES}" UNITY_BUILD OFF)
 endfunction()
 
 # silc_test_module(NAME SOURCES a_test.cc... LIBRARIES targets...): the tests of a folder, or of the

@@ -45,7 +45,7 @@ extern "C" void OnSweepSignal(int) { ++stops; }
 struct SweepArguments {
   std::string file, collect, slurm;
   SweepOptions options;
-  int jobs = 1;
+  int jobs = 1, retries = 0;
   double max_seconds = 0;
   bool list = false;
 };
@@ -178,6 +178,7 @@ class Sweeper {
   struct Job {
     SweepState state;  // on disk
     pid_t child = 0;   // 0: not running here
+    int retries = 0;   // times it was started once more
     std::string failed;
     Clock::time_point last_look = {};
   };
@@ -208,12 +209,18 @@ class Sweeper {
       } else if (stopping_ && (WIFSIGNALED(status) || WEXITSTATUS(status) >= 128)) {
         Say(i, "ended at once");
       } else {
-        job.failed = LastLine(LogOf(i));
-        if (job.failed.empty()) {
-          job.failed = WIFSIGNALED(status) ? fmt::format("killed by signal {}", WTERMSIG(status))
-                                           : fmt::format("exit code {}", WEXITSTATUS(status));
+        std::string why = LastLine(LogOf(i));
+        if (why.empty()) {
+          why = WIFSIGNALED(status) ? fmt::format("killed by signal {}", WTERMSIG(status))
+                                    : fmt::format("exit code {}", WEXITSTATUS(status));
         }
-        Say(i, "failed: " + job.failed + " (" + LogOf(i) + ")");
+        if (job.retries < args_.retries && !stopping_ && job.state.kind != Kind::kBroken) {
+          ++job.retries;
+          Say(i, "is started once more, for it ended so: " + why);
+          continue;
+        }
+        job.failed = why;
+        Say(i, "failed: " + why + " (" + LogOf(i) + ")");
       }
     }
   }
@@ -382,8 +389,13 @@ void AddSweep(CLI::App* app) {
                    args->max_seconds,
                    "stop all after this time, each with a checkpoint [s]")
       ->check(NumberIn(0.0, 1e9));
-  verb->add_option("--only", options.only, "rows to train, as in a,b; what they start from, too")
+  verb->add_option("--only",
+                   options.only,
+                   "rows, or of a row a seed, to train, as in a,b-seed2; what they start from, too")
       ->delimiter(',');
+  verb->add_option("--retries", args->retries, "times a training that fails is started once more")
+      ->capture_default_str()
+      ->check(WholeIn(0, 100));
   verb->add_option("--out", options.folder, "folder of the runs [the file's, else runs/sweep]");
   verb->add_option("--collect",
                    args->collect,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sweep as a user meets it: several trainings at once, stopped, killed, gone on with.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "silc/base/file.h"
@@ -94,6 +96,36 @@ TEST_F(CliSweep, ATrainingThatFailsDoesNotStopTheOthers) {
                            "good-seed1: done",
                            "waits for bad-seed1"}) {
     EXPECT_NE(outcome.text.find(part), std::string::npos) << part << "\n" << outcome.text;
+  }
+}
+
+// It goes on from its checkpoint; what fails again has failed.
+TEST_F(CliSweep, ATrainingThatIsKilledIsStartedOnceMore) {
+  const std::string command = Write("  - {name: a, iterations: 600}\n") +
+                              " --retries 1 learn.checkpoint_every=10 learn.keep_checkpoints=60";
+  const pid_t child = StartSilc(command);
+  ASSERT_GT(child, 0);
+  while (Checkpoint("a-seed1", "10").empty()) {
+    ASSERT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "ended by itself";
+    std::this_thread::sleep_for(5ms);
+  }
+  // its only child
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", child));
+  pid_t training = 0;
+  ASSERT_TRUE(children >> training);
+  ::kill(training, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NE(ReadFile(Path("runs/a-seed1.log")).find("goes on after iteration"), std::string::npos);
+  EXPECT_FALSE(Checkpoint("a-seed1", "600").empty());
+
+  const Outcome twice =
+      Silc(Write("  - {name: bad, overrides: [learn.mini_batches=7]}\n") + " --retries 1");
+  EXPECT_EQ(twice.code, 1) << twice.text;
+  for (const char* part : {"bad-seed1: is started once more, for it ended so: learn.mini_batches",
+                           "bad-seed1: failed: learn.mini_batches: 7: does not divide"}) {
+    EXPECT_NE(twice.text.find(part), std::string::npos) << part << "\n" << twice.text;
   }
 }
 

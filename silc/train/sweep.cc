@@ -77,22 +77,31 @@ void CheckName(const YamlNode& node) {
   }
 }
 
-// Jobs of the rows wanted, and those they start from.
+// The jobs that --only names, by row or as ROW-seedN, and those they start from.
 void KeepOnly(const std::vector<std::string>& only, std::vector<SweepJob>* jobs) {
   if (only.empty()) return;
-  std::vector<std::string> names;
-  for (const SweepJob& job : *jobs) names.push_back(job.row);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  for (const std::string& name : only) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw ConfigError("--only " + name + ": no such row" + DidYouMean(name, names));
-    }
+  std::vector<std::string> rows, names;
+  for (const SweepJob& job : *jobs) {
+    rows.push_back(job.row);
+    names.push_back(job.name);
+  }
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  const auto among = [](const std::string& word, const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  for (const std::string& word : only) {
+    if (among(word, rows) || among(word, names)) continue;
+    const bool seed = word.find("-seed") != std::string::npos;
+    throw ConfigError(fmt::format("--only {}: no such {}{}",
+                                  word,
+                                  seed ? "training" : "row",
+                                  DidYouMean(word, seed ? names : rows)));
   }
   // from the last to the first: what a job starts from stands before it
   std::vector<bool> wanted(jobs->size());
   for (std::size_t i = jobs->size(); i-- > 0;) {
     const SweepJob& job = (*jobs)[i];
-    if (std::find(only.begin(), only.end(), job.row) != only.end()) wanted[i] = true;
+    if (among(job.row, only) || among(job.name, only)) wanted[i] = true;
     if (wanted[i] && job.from >= 0) wanted[static_cast<std::size_t>(job.from)] = true;
   }
   std::vector<SweepJob> kept;
@@ -372,10 +381,9 @@ Collected CollectPolicies(const Sweep& sweep, const std::string& folder) {
   fs::create_directories(folder, error);
   if (error) throw RunError(folder + ": cannot be made: " + error.message());
   Collected out;
-  std::string last_row;
   for (const SweepJob& job : sweep.jobs) {
-    if (job.row == last_row || !job.collect) continue;
-    last_row = job.row;
+    // --only may have left the first seed out; another one is not the row's policy
+    if (job.rank != 0 || !job.collect) continue;
     try {
       const bool done = StateOf(job).kind == SweepState::Kind::kDone;
       out.said.push_back(done ? CollectPolicy(sweep, job, folder)

@@ -37,7 +37,7 @@ struct SweepOptions {
   std::string folder;  // of the runs; "": the file's, else runs/sweep
   std::optional<std::string> backend;
   std::optional<int> threads;
-  std::vector<std::string> only;       // rows; empty: all. Those they start from come with them
+  std::vector<std::string> only;       // ROW or ROW-seedN; empty: all. What they start from, too
   std::vector<std::string> overrides;  // after each row's own
 };
 

@@ -84,6 +84,19 @@ TEST(Sweep, ARowWithItsSeedsIsTrainingsWithTheDefaultsSettings) {
   ASSERT_EQ(pair.jobs.size(), 2u) << "b and what it starts from";
   EXPECT_EQ(pair.jobs[0].name, "a-seed2");
   EXPECT_EQ(pair.jobs[1].from, 0);
+  // one seed of a row, with its own start
+  options.only = {"b-seed2", "c"};
+  const Sweep seeds = Read(
+      "rows: [{name: c, task: g1-loco}, {name: a, task: g1-stand, seeds: [1, 2]}, {name: b, task: "
+      "g1-loco, seeds: [1, 2, 3], from: a}]",
+      options);
+  ASSERT_EQ(seeds.jobs.size(), 3u);
+  EXPECT_EQ(seeds.jobs[0].name, "c-seed1");
+  EXPECT_EQ(seeds.jobs[1].name, "a-seed2");
+  EXPECT_EQ(seeds.jobs[2].name, "b-seed2");
+  EXPECT_EQ(seeds.jobs[2].from, 1);
+  EXPECT_EQ(seeds.jobs[2].rank, 1) << "still the second of its row";
+  options.only = {"b"};
   const Sweep some = Read("rows: [{name: b, task: g1-stand}, {name: c, task: g1-loco}]", options);
   ASSERT_EQ(some.jobs.size(), 1u);
   EXPECT_EQ(some.jobs[0].folder, "elsewhere/b-seed1");
@@ -112,6 +125,13 @@ TEST(Sweep, SlipsAreFoundBeforeAnythingIsTrained) {
   SweepOptions options;
   options.only = {"aa"};
   EXPECT_NE(ErrorOf(a, options).find("--only aa: no such row"), std::string::npos);
+  const std::string walk = "rows:\n  - {name: walk, task: g1-stand, seeds: [1, 2]}\n";
+  options.only = {"walk-seed1", "wlak-seed2"};
+  EXPECT_EQ(ErrorOf(walk, options),
+            "--only wlak-seed2: no such training; did you mean walk-seed2 or walk-seed1?");
+  options.only = {"walk-seed3"};
+  EXPECT_EQ(ErrorOf(walk, options),
+            "--only walk-seed3: no such training; did you mean walk-seed1 or walk-seed2?");
 }
 
 // The rows of a list that are collected: method, and budget where it takes one. All of them have
@@ -219,6 +239,10 @@ TEST(Sweep, KnowsWhereARowStandsAndCollectsWhatIsDone) {
   ASSERT_EQ(said.size(), 2u);
   EXPECT_EQ(said[1], "two-seed1: not finished; not collected");
   EXPECT_FALSE(fs::exists(out + "/two.onnx"));
+  // another seed, which --only may leave alone in the list, is not the row's policy
+  Sweep second = sweep;
+  second.jobs = {sweep.jobs[1]};
+  EXPECT_TRUE(CollectPolicies(second, folder + "/second").said.empty());
   // what others only start from stays where it is, finished or not
   Sweep less = sweep;
   for (SweepJob& of_one : less.jobs) of_one.collect = of_one.row != "one";

@@ -7,6 +7,7 @@ set -euo pipefail
 out=${1:?usage: tools/gpu/physics.sh FOLDER [--profile]}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$out"
+(cd "$root" && . tools/gpu/environment.sh)  # unpacks what tools/gpu/pack.sh gathered
 export PATH=$PATH:/usr/local/cuda/bin
 build=$root/build/gpu
 check=$build/gpu_check
