@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Dict, Optional, Sequence, Tuple
+from dataclasses import asdict, dataclass, replace
+from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 Vector3 = Tuple[float, float, float]
 Range = Tuple[float, float]
 
+COMMANDED = ("com", "hands", "null_space")
+"""the numbers of a command, in the order of u (B1)"""
 WEIGHTS = ("identity", "gains")
 CHANNELS = ("followed", "held")
 CONDITIONS = ("one-sided", "two-sided", "disc")
@@ -64,7 +66,7 @@ class BudgetCommand:
 
     def ranges(self) -> Dict[str, Range]:
         """The ranges that there are, by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return {name: getattr(self, name) for name in COMMANDED if getattr(self, name) is not None}
 
     def middle(self) -> Dict[str, float]:
         """The middle of the logarithms (B3) of every range, to three digits where it is inside."""
@@ -74,6 +76,17 @@ class BudgetCommand:
             rounded = float(f"{exact:.3g}")
             found[name] = rounded if low <= rounded <= high else exact
         return found
+
+
+class CommandInput(NamedTuple):
+    """Where an observation tells a number of the budget: u = offset + o/scale (B3)."""
+
+    input: int
+    """of the observation, in its newest frame"""
+    offset: float = 0.0
+    """ln of [N/m], [N·m/rad] or [1]"""
+    scale: float = 1.0
+    """[1]"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,7 @@ class Budget:
         command = self.command
         if isinstance(command, dict):
             for name in command:
-                check_choice("command", name, [f.name for f in fields(BudgetCommand)])
+                check_choice("command", name, COMMANDED)
             command = BudgetCommand(**command)
         if command is None or not command.ranges():
             object.__setattr__(self, "command", None)

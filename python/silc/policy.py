@@ -9,7 +9,7 @@ from typing import Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from . import _core
-from .budget import Budget, BudgetCommand
+from .budget import COMMANDED, Budget, BudgetCommand, CommandInput
 from .files import DEFAULT_MODE, DEFAULT_ROBOT, data_folders, find
 from .robot import Robot
 
@@ -140,6 +140,16 @@ class Layout:
                 columns.setdefault(name, np.zeros((self.width, width)))[i, column] += scale
         return columns
 
+    def command_inputs(self) -> Dict[str, CommandInput]:
+        """Where the newest frame tells com, hands and null_space, for ``StiffnessPenalty``."""
+        names = {"budget_com": "com", "budget_hands": "hands", "budget_null": "null_space"}
+        rows = enumerate(self._core.table(list(self.joints)))
+        return {
+            names[source]: CommandInput(i, offset, scale)
+            for i, (source, _, age, scale, offset, _) in rows
+            if source in names and age == 0
+        }
+
     def channels(self, robot: Union[Robot, str] = DEFAULT_ROBOT, dtype=None, device=None):
         """``silc.torch.Channels`` of this layout, for ``StiffnessPenalty``."""
         import torch
@@ -262,7 +272,7 @@ class Policy:
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
         told = self._ranges.numbers_of(found)
-        self._core.tell([told.get(name, 1.0) for name in ("com", "hands", "null_space")])
+        self._core.tell([told.get(name, 1.0) for name in COMMANDED])
         self._told = told
         return found
 

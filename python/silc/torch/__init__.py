@@ -8,10 +8,11 @@
 Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins with an example.
 """
 
-from ..budget import Budget
+from ..budget import Budget, BudgetCommand, CommandInput
 from .actors import InputScaling, SideBySide, linearise
 from .band import BandPoint, band_points
 from .circle import draw_loop_angles
+from .command import command_inputs, command_terms, commands_in, draw_commands
 from .contact import (
     BodyJacobians,
     BudgetFactors,
@@ -45,8 +46,10 @@ __all__ = [
     "BandPoint",
     "BodyJacobians",
     "Budget",
+    "BudgetCommand",
     "BudgetFactors",
     "Channels",
+    "CommandInput",
     "Contacts",
     "InputScaling",
     "PenaltyOptions",
@@ -58,8 +61,12 @@ __all__ = [
     "anisotropic_penalty",
     "band_points",
     "budget_factors",
+    "command_inputs",
+    "command_terms",
+    "commands_in",
     "condition_matrix",
     "contact_kinematics",
+    "draw_commands",
     "draw_loop_angles",
     "hinge",
     "linearise",

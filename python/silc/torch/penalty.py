@@ -8,16 +8,17 @@ out with the singular triples frozen (S9). Options have the names and defaults o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass, fields, replace
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from ..budget import Budget, check_choice
+from ..budget import Budget, CommandInput, check_choice
 from .actors import Actor, Linearised, linearise
 from .band import BandPoint, band_penalty, band_points
 from .circle import Feedback, circle_columns, circle_feedback, draw_loop_angles, hold_feedback
+from .command import check_inputs, commands_in
 from .contact import BudgetFactors, Contacts, budget_factors
 from .matrices import Singular, eigen, largest_singular, over_matrix, singular
 from .stiffness import (
@@ -458,7 +459,8 @@ class StiffnessPenalty(nn.Module):
     the bound.
 
     Args:
-        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp.
+        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp. With ranges
+            (``Budget.command``) every sample has a budget of its own, (B2) of docs/command.md.
         channels: how the observation moves with joints, actions, torque and gravity.
         kp: (n) servo gains [N·m/rad], robot's order.
         alpha: (n) action scale [rad], 0 where the policy does not command.
@@ -466,6 +468,9 @@ class StiffnessPenalty(nn.Module):
         kd: (n) servo damping [N·m·s/rad]; ``frequencies`` alone need it.
         period: [s] from one action to the next; likewise.
         seed: of the points of ``action_loop_points``. Processes that train together have the same.
+        command_inputs: where an observation tells the policy its budget, of
+            ``silc.torch.command_inputs()`` or ``Layout.command_inputs()``: a sample is held to what
+            its policy was told. Without them a budget with ranges needs ``command`` in every call.
     """
 
     def __init__(
@@ -479,6 +484,7 @@ class StiffnessPenalty(nn.Module):
         kd=None,
         period: Optional[float] = None,
         seed: int = 0,
+        command_inputs: Optional[Mapping[str, CommandInput]] = None,
     ) -> None:
         super().__init__()
         self.options = PenaltyOptions.of("silc") if options is None else options
@@ -496,7 +502,12 @@ class StiffnessPenalty(nn.Module):
         needs_budget = self.options.method in ("silc", "silc-paper")
         if needs_budget and budget is None:
             raise ValueError(f"budget: method '{self.options.method}' needs one")
+        if budget is not None and budget.has_floor and self.options.method != "silc":
+            budget = replace(budget, hand_floor=(0.0, 0.0, 0.0))  # (S7a) has no band
         self.budget = budget
+        self.command_inputs = None if command_inputs is None else dict(command_inputs)
+        if command_inputs is not None:
+            check_inputs(command_inputs, budget, channels.q.shape[0])
         if budget is not None:
             channels = channels._replace(
                 tau=channels.tau if budget.torque == "followed" else None,
@@ -578,10 +589,13 @@ class StiffnessPenalty(nn.Module):
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
         loop_angles: Optional[Tensor] = None,
+        command: Optional[Tensor] = None,
     ) -> PenaltyResult:
         """The penalty of every row, without λ, clipping or sampling; ``torch.compile``-able for MLPs.
 
         factors: of ``budget_factors()``, where they are worked out once for several epochs.
+        command: (B, 3) u of each row (B1), for a budget with ranges; default: what ``command_inputs``
+            find in the observations.
         loop_angles: (points) [rad] in the place of those that were drawn.
         """
         o, channels, n = self.options, self.channels, self.kp.shape[0]
@@ -608,7 +622,9 @@ class StiffnessPenalty(nn.Module):
         contacts.check(observations.shape[0], n)
         dtype = channels.q.dtype
         if factors is None:
-            factors = budget_factors(self.budget, self.kp, contacts, dtype)
+            if command is None and self.command_inputs is not None:
+                command = commands_in(self.command_inputs, observations.detach())
+            factors = budget_factors(self.budget, self.kp, contacts, dtype, command)
         if bound is None:
             bound = torch.tensor(self.weight.bound(), dtype=dtype, device=self.kp.device)
         if signs is None:
@@ -641,6 +657,7 @@ class StiffnessPenalty(nn.Module):
         parameters=None,
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
+        command: Optional[Tensor] = None,
     ) -> List[Tuple[nn.Parameter, Tensor]]:
         """Parameters with λ times the penalty's gradient, clipped: to be added after a task's own clip.
 
@@ -648,6 +665,7 @@ class StiffnessPenalty(nn.Module):
         the gradient out; the calls between give the same again. Empty before iteration ``start``.
 
         parameters: what the gradient is of; the actor's by default.
+        command: (B, 3), as ``evaluate()`` takes it.
         """
         o = self.options
         if parameters is None:
@@ -667,6 +685,7 @@ class StiffnessPenalty(nn.Module):
             None if contacts is None else contacts.rows(count),
             std=std[:count] if std is not None and std.dim() == 2 else std,
             action=None if action is None else action[:count],
+            command=None if command is None else command[:count],
         )
         self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
         self._violations.append(self.last.value)
