@@ -28,6 +28,7 @@ from silc.torch import (  # noqa: E402
     PenaltyWeight,
     SideBySide,
     StiffnessPenalty,
+    add_gradients,
     budget_factors,
     command_inputs,
     command_terms,
@@ -676,6 +677,61 @@ def test_actions_may_have_their_own_order():
     assert float(found.value) == pytest.approx(float(plain.value), rel=1e-12)
     last = lambda net, value: torch.autograd.grad(value, net[-1].weight)[0]  # noqa: E731
     assert relative(last(turned, found.value), last(actor, plain.value)[order].detach()) < 1e-9
+
+
+def train_as_one_of_two(rank, folder):
+    """Six iterations of process `rank`, on samples of its own; what it saw and what it has goes into a file."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    actor, channels, kp, alpha, contacts, x = small_world()
+    penalty = StiffnessPenalty(Budget(com=300), channels, kp, alpha, two_processes())
+    own = []
+    for i in range(6):
+        for step in range(2):
+            seen = (1 + rank) * x + 0.1 * step
+            add_gradients(penalty.gradients(actor, seen, contacts), 2)
+            with torch.no_grad():
+                for parameter in actor.parameters():
+                    if parameter.grad is not None:
+                        parameter.sub_(0.1 * parameter.grad)
+                        parameter.grad = None
+            own.append(float(penalty.last.value))
+        own[-2:] = [sum(own[-2:]) / 2]
+        # the task goes well in the first process, and in the second no more
+        figures = penalty.follow(score_of(rank, i))
+        assert figures["penalty"] != own[-1]
+    weights = torch.cat([p.detach().reshape(-1) for p in actor.parameters()])
+    torch.save({"own": own, "weight": penalty.weight.state_dict(), "actor": weights}, f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def two_processes():
+    return PenaltyOptions.of("silc", schedule="multiplier", bound_start=2.0, bound_rate=0.05, bound_lag=1e9)
+
+
+def score_of(rank, iteration):
+    return 1.0 if rank == 0 or iteration < 2 else -20.0
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
+def test_processes_that_train_together_have_one_weight_and_one_bound(tmp_path, monkeypatch):
+    """Two processes over gloo, on the loopback: each sees other samples and another score."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    torch.multiprocessing.spawn(train_as_one_of_two, (str(tmp_path),), nprocs=2)
+    first, second = (torch.load(str(tmp_path / f"{rank}.pt")) for rank in range(2))
+    assert first["weight"] == second["weight"]
+    assert torch.equal(first["actor"], second["actor"])
+    # they are those of the mean; each by its own numbers would have gone another way
+    mean, alone = PenaltyWeight(two_processes()), [PenaltyWeight(two_processes()) for _ in range(2)]
+    for i in range(6):
+        scores = [score_of(rank, i) for rank in range(2)]
+        violations = [run["own"][i] for run in (first, second)]
+        mean.follow(sum(violations) / 2, sum(scores) / 2)
+        for weight, violation, score in zip(alone, violations, scores):
+            weight.follow(violation, score)
+    assert first["weight"] == pytest.approx(mean.state_dict(), rel=1e-12)
+    assert alone[0].bound() < 0.9 * alone[1].bound()
+    assert alone[0].lambda_at(6) > alone[1].lambda_at(6)
 
 
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.compile needs PyTorch 2")

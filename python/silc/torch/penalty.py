@@ -451,6 +451,16 @@ def add_gradients(pairs: List[Tuple[nn.Parameter, Tensor]], processes: int = 1) 
         parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
 
 
+def _mean_over_processes(values: Sequence[float], device) -> List[float]:
+    # of all that train together, where torch.distributed is initialised; NaN where one has NaN
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return list(values)
+    total = torch.tensor(values, dtype=torch.float64, device=device)
+    distributed.all_reduce(total, op=distributed.ReduceOp.SUM)
+    return (total / distributed.get_world_size()).tolist()
+
+
 class StiffnessPenalty(nn.Module):
     """``loss = penalty(actor, observations, contacts)``: λ times the penalty, ready to be added.
 
@@ -712,13 +722,23 @@ class StiffnessPenalty(nn.Module):
     def follow(self, score: float) -> dict:
         """After an iteration: moves λ and the bound; returns figures for a log.
 
+        Where torch.distributed is initialised, every process calls it once an iteration. All then
+        move by the mean of their scores and penalties, so that they keep one λ and one bound;
+        ``penalty`` of the figures is that mean, σ is of the process' own samples.
+
         score: of the task, higher is better (the mean reward will do).
         """
         figures = {"lambda": self.weight.lambda_at(self.iteration), "bound": self.weight.bound()}
-        if self._violations:
-            violation = float(torch.stack(self._violations).mean())
-            self.weight.follow(violation, float(score))
-            figures["penalty"] = violation
+        some = bool(self._violations)
+        violation = float(torch.stack(self._violations).mean()) if some else 0.0
+        # a process that penalised nothing takes part, or the others would wait for it
+        share, violation, score = _mean_over_processes(
+            (float(some), violation, float(score)), self.kp.device
+        )
+        if share > 0:
+            figures["penalty"] = violation / share
+            self.weight.follow(figures["penalty"], score)
+        if some:
             ok, s = torch.cat(self._ok), torch.cat(self._sigmas)
             figures["left_out"] = float(1 - ok.to(torch.float32).mean())
             if bool(ok.any()):
