@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .budget import Budget
+from .budget import Budget, BudgetCommand
 
 __version__ = "0.1.0"
 __all__ = [
     "Budget",
+    "BudgetCommand",
     "Layout",
     "Moment",
     "Observer",

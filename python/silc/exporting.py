@@ -36,7 +36,8 @@ def export(
             or a module of rsl_rl (``obs_normalizer`` and ``mlp``).
         layout: what it sees and how its answer becomes joint targets: a ``Layout``, a name or a file.
         path: of the file to write.
-        budget: to judge it by, kept in the file: a ``Budget``, or a name such as "compliance".
+        budget: to judge it by, kept in the file: a ``Budget``, or a name such as "compliance". One
+            with ranges makes a commanded policy; ``Layout.with_budget_terms()`` has what it sees.
         notes: silc_task, silc_method, … for the file's metadata.
 
     Raises ValueError when the actor is no plain MLP or does not fit the layout.

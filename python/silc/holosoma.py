@@ -23,7 +23,7 @@ from .torch.actors import input_scaling
 
 class SilcPPO(PPO):
     """holosoma's PPO; beside its arguments ``budget`` (a Budget, a name or a dict of its fields) and
-    ``penalty`` (options of ``PenaltyOptions.of()``)."""
+    ``penalty`` (options of ``PenaltyOptions.of()``). Processes of one training share λ, bound and gradient."""
 
     def __init__(self, env, *args, budget=None, penalty: Optional[dict] = None, **kwargs) -> None:
         super().__init__(env, *args, **kwargs)

@@ -234,22 +234,35 @@ class Observer:
     Args:
         policy: of ``silc.load_policy``; its history is the sequence of observed states.
         model: a ``mujoco.MjModel`` that holds the robot.
-        budget: a ``Budget`` or a name; default: the policy's own.
+        budget: a ``Budget`` or a name; default: the policy's own. A commanded policy is told this
+            budget at every step (``Policy.tell``); without one it is judged by what it is told.
         kp, kd: [N·m/rad], [N·m·s/rad] robot's order; default: the policy's.
         prefix: of the robot's names in the model ("robot/").
     """
 
     def __init__(self, policy: Policy, model, budget=None, kp=None, kd=None, prefix: str = "") -> None:
         self.policy = policy
-        self.budget = Budget.read(budget) if isinstance(budget, str) else budget or policy.budget
+        self._given = Budget.read(budget) if isinstance(budget, str) else budget
+        self._tell()
+        self.budget = self._given or policy.budget
+        if self.budget.command is not None:
+            raise ValueError("budget: has ranges, and one number each is needed: Budget.at() puts them in")
         self.view = _View(policy.robot, model, prefix)
         self.kp = policy.kp if kp is None else np.asarray(kp, dtype=float)
         self.kd = policy.kd if kd is None else np.asarray(kd, dtype=float)
-        self._core = _core.Observer(self.kp, self.kd, policy.action_scale, asdict(self.budget))
+        self._make_core()
         if not policy.robot.hands and (self.budget.left_hand or self.budget.right_hand):
             raise ValueError(f"budget: bounds hands, which {policy.robot.name} does not have")
         self._effort = np.minimum(self.view.effort, policy._core.effort_limit)
         self.reset()
+
+    def _make_core(self) -> None:
+        self._core = _core.Observer(self.kp, self.kd, self.policy.action_scale, asdict(self.budget))
+
+    def _tell(self) -> None:
+        # a policy that sees its budget sees the one it is judged by, or none
+        if self.policy.sees_budget and self._given is not None:
+            self.policy.tell(self._given)
 
     def reset(self) -> None:
         """Forgets the policy's history and the feet's contacts."""
@@ -259,6 +272,7 @@ class Observer:
 
     def _act(self, data, tau, command, height, walk) -> None:
         v = self.view
+        self._tell()
         q, qd = data.qpos[v.qpos], data.qvel[v.dof]
         if tau is None:
             # (S1) with the target of the step before, limited as the motors are
@@ -303,6 +317,9 @@ class Observer:
                 raise ValueError(f"mode: '{mode}' is not one of {', '.join(MODES)}")
             mode = MODES.index(mode)
         self._act(data, tau, command, height, walk)
+        if self.policy.sees_budget and self._given is None and self.budget != self.policy.budget:
+            self.budget = self.policy.budget  # it was told another one since
+            self._make_core()
         none = np.zeros((3, v.columns.size))
         found = self._core.observe(
             self.policy._core,
@@ -341,7 +358,9 @@ def observe(policy: Policy, model, data, *, budget=None, mode=None, prefix: str 
     Args:
         policy: of ``silc.load_policy``.
         model, data: the user's ``mujoco.MjModel`` and ``MjData``, after ``mj_forward``.
-        budget: a ``Budget`` or a name such as "compliance"; default: the policy's own.
+        budget: a ``Budget`` or a name such as "compliance"; default: the policy's own. A commanded
+            policy is told it (``Policy.tell``), and stays told; without one it is judged by what it
+            is told. ValueError where it cannot be told.
         mode: contact mode; default: from the contact forces.
         prefix: of the robot's names in the model.
         asked: command, height, walk and tau, as ``Observer.observe`` takes them.

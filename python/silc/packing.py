@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Mapping, Optional
 
 import torch
 from torch import Tensor
 
-from .budget import Budget
+from .budget import Budget, CommandInput
 from .torch import Channels, Contacts, PenaltyOptions, StiffnessPenalty
 
 GROUP = "silc"
@@ -31,6 +31,8 @@ class PenaltySetup:
     """(n) [N·m·s/rad]; the penalty's ``frequencies`` alone need it"""
     period: Optional[float] = None
     """[s] from one action to the next; likewise"""
+    command_inputs: Optional[Mapping[str, CommandInput]] = None
+    """where the actor's observation tells its budget; a budget with ranges alone needs them"""
 
     def penalty(self, budget, options: PenaltyOptions) -> StiffnessPenalty:
         """The penalty of this environment. budget: a Budget, a name or file, or a dict of its fields."""
@@ -38,8 +40,17 @@ class PenaltySetup:
             budget = Budget.read(budget)
         elif isinstance(budget, dict):
             budget = Budget(**budget)
+        if budget is not None and budget.command is not None and self.command_inputs is None:
+            raise ValueError("budget: has ranges, but the environment's setup has no command_inputs")
         return StiffnessPenalty(
-            budget, self.channels, self.kp, self.alpha, options, kd=self.kd, period=self.period
+            budget,
+            self.channels,
+            self.kp,
+            self.alpha,
+            options,
+            kd=self.kd,
+            period=self.period,
+            command_inputs=self.command_inputs,
         )
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _core
-from .budget import Budget
+from .budget import COMMANDED, Budget, BudgetCommand, CommandInput
 from .files import DEFAULT_MODE, DEFAULT_ROBOT, data_folders, find
 from .robot import Robot
 
@@ -87,6 +87,17 @@ class Layout:
         """The layout as a file."""
         return self._core.yaml()
 
+    def with_budget_terms(self, budget: Union[Budget, str]) -> "Layout":
+        """This layout for a policy that is told its budget: a term more for each range, (B3).
+
+        They stand at the end of a frame, as ``silc train`` adds them. budget: with ranges, such as
+        "command". Terms that are there already are left as they are.
+        """
+        budget = Budget.read(budget) if isinstance(budget, str) else budget
+        if budget.command is None:
+            raise ValueError("budget: has no ranges, so there is nothing to tell")
+        return Layout(self._core.with_budget_terms(asdict(budget.command)))
+
     def per_joint(self, values: Sequence[float], robot: Robot, rest: Sequence[float]) -> np.ndarray:
         """Numbers per joint of the layout in the robot's order; `rest` for joints it does not name."""
         full = np.array(rest, dtype=float)
@@ -129,6 +140,16 @@ class Layout:
                 columns.setdefault(name, np.zeros((self.width, width)))[i, column] += scale
         return columns
 
+    def command_inputs(self) -> Dict[str, CommandInput]:
+        """Where the newest frame tells com, hands and null_space, for ``StiffnessPenalty``."""
+        names = {"budget_com": "com", "budget_hands": "hands", "budget_null": "null_space"}
+        rows = enumerate(self._core.table(list(self.joints)))
+        return {
+            names[source]: CommandInput(i, offset, scale)
+            for i, (source, _, age, scale, offset, _) in rows
+            if source in names and age == 0
+        }
+
     def channels(self, robot: Union[Robot, str] = DEFAULT_ROBOT, dtype=None, device=None):
         """``silc.torch.Channels`` of this layout, for ``StiffnessPenalty``."""
         import torch
@@ -164,6 +185,11 @@ class Policy:
             list(self.robot.joints),
             self.robot.poses[self.robot.default_pose],
         )
+        self._ranges: Optional[Budget] = None
+        if self._core.told_numbers and self._core.has_budget:
+            own = Budget(**self._core.budget)
+            if own.command is not None:
+                self._ranges, self._told = own, own.command.middle()
 
     @property
     def layout(self) -> Layout:
@@ -176,10 +202,91 @@ class Policy:
 
     @property
     def budget(self) -> Budget:
-        """The budget inside the file, else ``compliance``."""
+        """The budget inside the file, else ``compliance``; of a commanded policy, what it is told."""
+        self._check_terms()
+        if self._ranges is not None:
+            return self._ranges.at(**self._told)
         if not self._core.has_budget:
             return Budget.read(self.metadata.get("silc_mode") or DEFAULT_MODE)
-        return Budget(**self._core.budget)
+        own = Budget(**self._core.budget)
+        if own.command is not None:
+            raise ValueError(
+                f"{self.path}: was trained under a budget with ranges, but its layout has no term that "
+                "tells it which; choose the layout it was trained with (layout=)"
+            )
+        return own
+
+    @property
+    def sees_budget(self) -> bool:
+        """Whether the network sees its budget: a commanded policy (docs/command.md)."""
+        return bool(self._core.told_numbers)
+
+    @property
+    def command(self) -> Optional[BudgetCommand]:
+        """The ranges that a commanded policy is trained for; None: it is told nothing."""
+        return None if self._ranges is None else self._ranges.command
+
+    @property
+    def told(self) -> Optional[Dict[str, float]]:
+        """What a commanded policy is told: com, hands [N/m], null_space [N·m/rad] or [1]."""
+        return None if self._ranges is None else dict(self._told)
+
+    def tell(
+        self,
+        budget: Union[Budget, str, None] = None,
+        *,
+        com: Optional[float] = None,
+        hands: Optional[float] = None,
+        null_space: Optional[float] = None,
+    ) -> Budget:
+        """Tells a commanded policy its budget, from the next ``act()`` on.
+
+        Args:
+            budget: a plain ``Budget`` or a name such as "compliance", whose numbers become the command.
+            com: [N/m] centre of mass along x and y of the world.
+            hands: [N/m] both hands along x, y, z.
+            null_space: [N·m/rad], or [1] where the budget's weight is "gains".
+
+        A number left out stands at the middle of its range, to three digits, whatever was told
+        before; so does the hands' where ``budget`` names no hand. ``reset()`` forgets nothing of it.
+
+        Returns:
+            the budget that the policy is told, which is then ``policy.budget``.
+
+        Raises ValueError for a number outside its range, for a budget that says more than the
+        command can, and for a policy that is told nothing; the policy then stays as it was told.
+        """
+        numbers = {k: v for k, v in (("com", com), ("hands", hands), ("null_space", null_space)) if v is not None}
+        if budget is not None and numbers:
+            raise ValueError(f"budget: has these numbers already; leave out {', '.join(numbers)}")
+        self._check_terms()
+        if self._ranges is None:
+            raise ValueError(
+                f"{self.path}: is not told its budget; policies trained under ranges are, as --mode command has them"
+            )
+        if budget is not None:
+            budget = Budget.read(budget) if isinstance(budget, str) else budget
+            numbers = self._ranges.numbers_of(budget)
+        try:
+            found = self._ranges.at(**numbers)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
+        told = self._ranges.numbers_of(found)
+        self._core.tell([told.get(name, 1.0) for name in COMMANDED])
+        self._told = told
+        return found
+
+    def _check_terms(self) -> None:
+        # what a network sees of its budget and what its file says of the ranges fit together
+        shown = self._core.told_numbers
+        if shown and self._ranges is None:
+            raise ValueError(
+                f"{self.path}: sees its budget ({', '.join(shown)}), but the file has no ranges: it cannot be "
+                "told which; silc export IN.onnx OUT.onnx --mode command writes them"
+            )
+        missing = [] if self._ranges is None else [n for n in self._ranges.command.ranges() if n not in shown]
+        if missing:
+            raise ValueError(f"{self.path}: the layout has no term for what its budget commands: {', '.join(missing)}")
 
     @property
     def kp(self) -> np.ndarray:
@@ -243,6 +350,8 @@ class Policy:
             command: vx, vy [m/s], yaw rate [rad/s].
             height, walk, waist: [m], 1 walks, [rad] where the policy takes them.
             q_ref: [rad] reference, where the policy takes one; default: its default pose.
+
+        A commanded policy sees the budget that ``tell()`` told it, else the middle of its ranges.
         """
 
         def vector(value):

@@ -56,7 +56,7 @@ class SilcPPO(PPO):
 
     Of ``algorithm`` it takes, beside PPO's own settings, ``budget`` (a name, a file or a dict of
     silc.Budget's fields) and ``penalty`` (options of ``PenaltyOptions.of()``). The losses it reports
-    have λ, the bound, the mean penalty and σ.
+    have λ, the bound, the mean penalty and σ. Processes of one training share λ, bound and gradient.
     """
 
     def __init__(self, *args, silc_setup: Optional[PenaltySetup] = None, budget=None, penalty=None, **kwargs):

@@ -12,6 +12,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -54,6 +56,30 @@ nb::object AxesOf(const std::optional<Eigen::Vector3d>& v) {
   return nb::make_tuple((*v)[0], (*v)[1], (*v)[2]);
 }
 
+// The ranges by name; None where there are none.
+nb::object CommandDict(const BudgetCommand& command) {
+  if (!command.any()) return nb::none();
+  nb::dict d;
+  for (int i = 0; i < kNumCommanded; ++i) {
+    const auto& range = command.range[static_cast<std::size_t>(i)];
+    d[Name(static_cast<CommandedNumber>(i))] =
+        range ? nb::object(nb::make_tuple(range->low, range->high)) : nb::object(nb::none());
+  }
+  return d;
+}
+
+BudgetCommand CommandFrom(const nb::object& ranges) {
+  BudgetCommand command;
+  if (ranges.is_none()) return command;
+  const auto d = nb::cast<nb::dict>(ranges);
+  for (int i = 0; i < kNumCommanded; ++i) {
+    const auto range =
+        nb::cast<std::optional<std::array<double, 2>>>(d[Name(static_cast<CommandedNumber>(i))]);
+    if (range) command.range[static_cast<std::size_t>(i)] = BudgetRange{(*range)[0], (*range)[1]};
+  }
+  return command;
+}
+
 nb::dict BudgetDict(const BudgetSpec& spec) {
   nb::dict d;
   d["com"] = AxesOf(spec.com);
@@ -65,6 +91,7 @@ nb::dict BudgetDict(const BudgetSpec& spec) {
   d["torque"] = Name(spec.torque);
   d["gravity"] = Name(spec.gravity);
   d["condition"] = Name(spec.condition);
+  d["command"] = CommandDict(spec.command);
   return d;
 }
 
@@ -91,6 +118,7 @@ BudgetSpec BudgetFrom(const nb::dict& d) {
   spec.condition = condition == "one-sided"   ? Condition::kOneSided
                    : condition == "two-sided" ? Condition::kTwoSided
                                               : Condition::kDisc;
+  spec.command = CommandFrom(d["command"]);
   const std::string wrong = spec.Validate();
   if (!wrong.empty()) throw ConfigError("budget: " + wrong);
   return spec;
@@ -166,6 +194,22 @@ nb::list LayoutTable(const Layout& self, const std::vector<std::string>& robot_j
   return rows;
 }
 
+// Names of the numbers of a budget that a layout tells its policy.
+std::vector<std::string> ToldNumbers(const ObservationLayout& layout) {
+  std::vector<std::string> names;
+  for (const ObservationTerm& term : layout.terms) {
+    if (const auto told = CommandedBy(term.source)) names.emplace_back(Name(*told));
+  }
+  return names;
+}
+
+Layout WithBudgetTerms(const Layout& self, const nb::object& command) {
+  Layout with = self;
+  AddBudgetTerms(CommandFrom(command), &with.layout);
+  with.layout.Validate(with.layout.Place("layout"));
+  return with;
+}
+
 // ---- policies -----------------------------------------------------------------------------------
 
 struct PolicyFile {
@@ -185,7 +229,7 @@ struct PolicyFile {
                                       PolicyRobot{joints, default_pose},
                                       options);
     if (policy->sees_budget()) {
-      if (const auto told = BudgetOfPolicy(notes, path).told) policy->SetBudget(*told);
+      if (const auto middle = BudgetOfPolicy(notes, path).told) policy->SetBudget(*middle);
     }
     // Policy chose and checked them
     const ObservationLayout& l = policy->layout();
@@ -231,6 +275,25 @@ struct PolicyFile {
     acted = status == PolicyStatus::kOk;
     if (!acted) throw ConfigError(path + ": " + Describe(status));
     return target;
+  }
+
+  // From the next Act() on. silc.Policy has held the numbers to their ranges.
+  void Tell(const BudgetValues& values) {
+    for (int i = 0; i < kNumCommanded; ++i) {
+      const double value = values[static_cast<std::size_t>(i)];
+      if (std::isfinite(value) && value > 0) continue;
+      throw ConfigError(std::string(Name(static_cast<CommandedNumber>(i))) +
+                        ": must be finite and above 0");
+    }
+    policy->SetBudget(values);
+  }
+
+  // The file's; with ranges at their middle, as budgets for training have it.
+  nb::dict Budget() const {
+    const PolicyBudget found = BudgetOfPolicy(notes, path);
+    BudgetSpec spec = found.budget.spec;
+    spec.command = found.command;
+    return BudgetDict(spec);
   }
 
   const PolicyJacobians& Jacobians() {
@@ -480,7 +543,19 @@ void WritePolicy(const std::string& path,
   }
   Metadata metadata = MetadataFor(layout.layout, "");
   TrainingNotes training;
-  if (budget) PutBudget({mode.empty() ? "own" : mode, BudgetFrom(*budget)}, &training);
+  if (budget) {
+    const BudgetSpec spec = BudgetFrom(*budget);
+    const std::vector<std::string> told = ToldNumbers(layout.layout);
+    for (int i = 0; i < kNumCommanded; ++i) {
+      const std::string name = Name(static_cast<CommandedNumber>(i));
+      if (!spec.command.range[static_cast<std::size_t>(i)]) continue;
+      if (std::find(told.begin(), told.end(), name) != told.end()) continue;
+      throw ConfigError("budget: has a range for " + name +
+                        ", of which the layout does not tell the policy; "
+                        "Layout.with_budget_terms() adds the term");
+    }
+    PutBudget({mode.empty() ? "own" : mode, spec}, &training);
+  }
   WriteNotes(training, &metadata);
   for (const auto& [key, value] : notes) metadata[key] = value;
   WriteOnnx(path, network, "obs", "actions", metadata);
@@ -507,9 +582,9 @@ NB_MODULE(_core, m) {
   m.attr("DEFAULT_MODE") = kDefaultMode;
   m.def(
       "read_budget",
-      [](const std::string& mode) { return BudgetDict(ReadPlainBudget(mode).spec); },
+      [](const std::string& mode) { return BudgetDict(ReadBudget(mode).spec); },
       "mode"_a,
-      "A budget as --mode takes it, under the names of silc.Budget");
+      "A budget as --mode takes it, under the names of silc.Budget; ranges under command");
   m.def(
       "budget_yaml",
       [](const nb::dict& budget) { return BudgetYaml(BudgetFrom(budget)); },
@@ -524,6 +599,11 @@ NB_MODULE(_core, m) {
            "robot_joints"_a,
            "One row per number of the observation: source, column, age, scale, offset, clip")
       .def("yaml", [](const Layout& l) { return LayoutYaml(l.layout); })
+      .def("with_budget_terms",
+           &WithBudgetTerms,
+           "command"_a.none(),
+           "The layout with a term for every range that it does not tell yet")
+      .def_prop_ro("told_numbers", [](const Layout& l) { return ToldNumbers(l.layout); })
       .def_prop_ro("name", [](const Layout& l) { return l.layout.name; })
       .def_prop_ro("joints", [](const Layout& l) { return l.layout.joints; })
       .def_prop_ro("action_joints",
@@ -573,10 +653,10 @@ NB_MODULE(_core, m) {
       .def("network_jacobian", &PolicyFile::NetworkJacobian, "observation"_a)
       .def_prop_ro("layout", [](const PolicyFile& p) { return Layout{p.policy->layout()}; })
       .def_prop_ro("metadata", [](const PolicyFile& p) { return p.model.metadata; })
-      .def_prop_ro("budget",
-                   [](const PolicyFile& p) {
-                     return BudgetDict(BudgetOfPolicy(p.notes, p.path).budget.spec);
-                   })
+      .def("tell", &PolicyFile::Tell, "values"_a)
+      .def_prop_ro("told_numbers",
+                   [](const PolicyFile& p) { return ToldNumbers(p.policy->layout()); })
+      .def_prop_ro("budget", &PolicyFile::Budget)
       .def_prop_ro("has_budget", [](const PolicyFile& p) { return !p.notes.budget.empty(); })
       .def_prop_ro(
           "observation",

@@ -3,10 +3,11 @@
 // against: penalty_samples OUT.npz
 //
 // Names of arrays: "input|…" what both sides are given, "body|…" and "contact|…" (S5),
-// "budget=NAME|…" the factors of (S6), "weight:OPTIONS|…" λ and the bound over iterations, and
-// "case:TYPE;OPTIONS|value", "…|sigma", "…|ok", "…|loop_norm", "…|frequency_sigma",
-// "…|frequency_driving", "…|gradient". "angles:POINTS;SEED|…" are the points of the circle of the
-// first iterations.
+// "command:NAME" u of each sample (B1) of a budget with ranges, "budget=NAME|…" the factors of
+// (S6), "weight:OPTIONS|…" λ and the bound over iterations, and "case:TYPE;OPTIONS|value",
+// "…|sigma", "…|ok", "…|loop_norm", "…|frequency_sigma", "…|frequency_driving", "…|gradient".
+// "angles:POINTS;SEED|…" are the points of the circle of the first iterations.
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -208,6 +209,43 @@ std::vector<std::pair<std::string, BudgetSpec>> Budgets() {
   return {{"com", com}, {"hands", hands}, {"gains", gains}, {"posture", posture}};
 }
 
+// Budgets with ranges, and u of every sample, drawn from them: all three numbers with a floor; all
+// three with the null space as a share of the gains; the hands alone. What has no range is not
+// read.
+struct CommandedBudget {
+  std::string name;
+  BudgetSpec spec;
+  Tensor command;  // (B, 3)
+};
+std::vector<CommandedBudget> CommandedBudgets() {
+  BudgetSpec all;
+  all.com = Eigen::Vector3d(775, 775, 20000);
+  all.hand[0] = all.hand[1] = Eigen::Vector3d::Constant(316);
+  BudgetSpec gains = all, hands = all;
+  all.hand_floor = Eigen::Vector3d(0, 0.1, 0.75);
+  all.command.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{20, 300}};
+  gains.weight = NullWeight::kServo;
+  gains.null_stiffness = 0.4;
+  gains.command.range = {BudgetRange{200, 3000}, BudgetRange{100, 1000}, BudgetRange{0.1, 1.5}};
+  hands.com.reset();
+  hands.hand_floor = Eigen::Vector3d(0, 0, 0.5);
+  hands.command.range[kCommandHands] = BudgetRange{100, 1000};
+  std::vector<CommandedBudget> budgets = {
+      {"told-all", all, {}}, {"told-gains", gains, {}}, {"told-hands", hands, {}}};
+  Rng rng(41);
+  for (CommandedBudget& budget : budgets) {
+    budget.command = at::full({kBatch, kNumCommanded}, NAN, at::kDouble);
+    for (int i = 0; i < kBatch; ++i) {
+      for (int k = 0; k < kNumCommanded; ++k) {
+        const auto& range = budget.spec.command.range[static_cast<std::size_t>(k)];
+        if (!range) continue;
+        budget.command[i][k] = rng.Uniform(std::log(range->low), std::log(range->high));
+      }
+    }
+  }
+  return budgets;
+}
+
 // of the points of the circle in every case
 constexpr std::uint64_t kLoopSeed = 0x1234567890abcdef;
 constexpr int kLoopIteration = 7;
@@ -222,6 +260,7 @@ void AddCase(const World& world,
              const PenaltyConfig& config,
              double bound,
              const Tensor& signs,
+             const Tensor& command,
              Samples* samples) {
   const auto cast = [&](const Tensor& t) { return t.defined() ? t.to(type) : t; };
   PenaltyInput input;
@@ -264,7 +303,7 @@ void AddCase(const World& world,
                      type);
   input.channels.frequencies =
       MakeFrequencyPoints(config.frequencies, kPeriod, config.latency, seen, kObs, kJoints, type);
-  input.budget = MakeBudgetFactors(spec, input.servo.kp, world.batch, type);
+  input.budget = MakeBudgetFactors(spec, input.servo.kp, world.batch, type, command);
   input.gravity = cast(world.batch.gravity);
   input.signs = cast(signs);
   input.bound = at::full({}, bound, type);
@@ -328,7 +367,7 @@ void AddMovingCases(const World& world,
                        const PenaltyConfig& c,
                        double bound) {
     const std::string name = CaseName(Method::kSilc, budget, held, c, bound);
-    AddCase(world, name, type, Method::kSilc, spec, held, c, bound, signs, samples);
+    AddCase(world, name, type, Method::kSilc, spec, held, c, bound, signs, {}, samples);
   };
   PenaltyConfig around;
   around.hinge = "log";
@@ -372,6 +411,34 @@ void AddMovingCases(const World& world,
   }
 }
 
+// a budget of its own for every sample                                                      (B2)
+void AddCommandedCases(const World& world,
+                       at::ScalarType type,
+                       const Tensor& signs,
+                       Samples* samples) {
+  for (const auto& [budget, spec, command] : CommandedBudgets()) {
+    const auto add = [&, &budget = budget, &spec = spec, &command = command](
+                         Method method, const PenaltyConfig& c, double bound) {
+      const std::string name = CaseName(method, budget, "none", c, bound);
+      AddCase(world, name, type, method, spec, "none", c, bound, signs, command, samples);
+    };
+    for (const double bound : {0.9, 1.0, 2.5}) {
+      PenaltyConfig config;
+      add(Method::kSilc, config, bound);
+      config.hinge = "log";
+      config.sigmas = "all";
+      add(Method::kSilc, config, bound);
+      if (!spec.HasFloor()) add(Method::kSilcPaper, config, bound);
+      config.probes = 20;
+      add(Method::kSilc, config, bound);
+      config.probes = 0;
+      config.action_loop_points = 2;
+      config.frequencies = {0, 5};
+      add(Method::kSilc, config, bound);
+    }
+  }
+}
+
 void AddAngles(Samples* samples) {
   for (const int points : {1, 4, 9}) {
     for (const std::uint64_t seed : {std::uint64_t{1}, kLoopSeed}) {
@@ -394,7 +461,7 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
                          const PenaltyConfig& c,
                          double bound) {
       const std::string name = CaseName(method, budget, held, c, bound);
-      AddCase(world, name, type, method, spec, held, c, bound, signs, samples);
+      AddCase(world, name, type, method, spec, held, c, bound, signs, {}, samples);
     };
     for (const auto& [budget, spec] : Budgets()) {
       for (const Spectrum& s : {Spectrum{"largest", "eigen", 0},
@@ -446,6 +513,7 @@ void AddCases(const World& world, const Tensor& signs, Samples* samples) {
     lipschitz.spectral = "power";
     add(Method::kScalarLcp, "com", first, "none", lipschitz, 1);
     AddMovingCases(world, type, signs, samples);
+    AddCommandedCases(world, type, signs, samples);
   }
 }
 
@@ -509,14 +577,19 @@ int main(int argc, char** argv) {
   const World world = MakeWorld(&samples);
   const Tensor signs = HadamardOf20().unsqueeze(0).expand({kBatch, 20, 20});
   AddInputs(world, signs, &samples);
-  for (const auto& [name, spec] : Budgets()) {
+  const auto add_factors = [&](const std::string& name, const BudgetSpec& spec, const Tensor& u) {
     const Tensor kp = ToTensor(world.servo.kp).view(-1);
-    const BudgetFactors f = MakeBudgetFactors(spec, kp, world.batch, at::kDouble);
+    const BudgetFactors f = MakeBudgetFactors(spec, kp, world.batch, at::kDouble, u);
     samples.Add("budget=" + name + "|P", f.P);
     samples.Add("budget=" + name + "|Pi", f.Pi);
     samples.Add("budget=" + name + "|unit", f.unit);
     samples.Add("budget=" + name + "|ok", f.ok);
     if (f.floor.defined()) samples.Add("budget=" + name + "|floor", f.floor);
+  };
+  for (const auto& [name, spec] : Budgets()) add_factors(name, spec, {});
+  for (const auto& [name, spec, command] : CommandedBudgets()) {
+    add_factors(name, spec, command);
+    samples.Add("command:" + name, command);
   }
   AddCases(world, signs, &samples);
   AddMethods(&samples);

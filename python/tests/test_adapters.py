@@ -5,8 +5,11 @@ The first part needs PyTorch, MuJoCo and silc._core; the trainings need mjlab or
 """
 
 import copy
+import dataclasses
+import importlib
 import pathlib
 import sys
+import types
 
 import pytest
 
@@ -64,6 +67,89 @@ def test_known_robots_are_those_of_the_robot_files():
         assert tuple((p.body, p.site, tuple(p.offset)) for p in robot.feet) == known["feet"]
         assert tuple((p.body, p.site, tuple(p.offset)) for p in robot.hands) == known["hands"]
         assert robot.foot_force == known["force"]
+
+
+@pytest.fixture
+def mjlab_adapter(monkeypatch):
+    """silc.mjlab; where mjlab is not installed, what it imports of mjlab is stood in for."""
+    try:
+        import mjlab  # noqa: F401
+
+        stand_in = {}
+    except ImportError:
+        config = {"ObservationGroupCfg": types.SimpleNamespace, "ObservationTermCfg": types.SimpleNamespace}
+        stand_in = {
+            "mjlab": {},
+            "mjlab.rl": {},
+            "mjlab.rl.config": {"RslRlPpoAlgorithmCfg": dataclasses.make_dataclass("RslRlPpoAlgorithmCfg", [])},
+            "mjlab.managers": {},
+            "mjlab.managers.observation_manager": config,
+        }
+    for name, content in stand_in.items():
+        module = types.ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    yield importlib.import_module("silc.mjlab")
+    if stand_in:  # what was imported over it goes with it
+        del sys.modules["silc.mjlab"]
+
+
+@pytest.mark.parametrize("name", ["g1", "t1"])
+def test_mjlab_terms_of_each_robot_on_a_stand_in(mjlab_adapter, name):
+    """An environment with mjlab's fields around silc's own model: its terms are MuJoCo's Jacobians."""
+    from silc.observer import _View
+    from silc.packing import unpack_contacts
+    from silc.torch import BodyJacobians
+
+    robot, spec = silc.Robot.read(name), mujoco.MjSpec()
+    own = mujoco.MjSpec.from_file(robot.model_file)
+    spec.option.timestep = own.option.timestep
+    spec.attach(own, prefix="robot/", frame=spec.worldbody.add_frame())
+    model = spec.compile()
+    view, data, n = _View(robot, model, "robot/"), mujoco.MjData(model), len(robot.joints)
+    rng = np.random.default_rng(3)
+    fields, kept, bodies = ("xanchor", "xaxis", "xpos", "xmat", "subtree_com"), [], []
+    for _ in range(4):
+        data.qpos[:] = 0.2 * rng.standard_normal(model.nq)
+        data.qpos[3:7] = [1, 0, 0, 0] + 0.1 * rng.standard_normal(4)
+        data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+        mujoco.mj_forward(model, data)
+        kept.append([np.array(getattr(data, f)) for f in fields])
+        feet, hands = (np.stack([view.jacobian(data, p) for p in points]) for points in (view.feet, view.hands))
+        bodies.append((feet, view.com_jacobian(data), hands[:, :3], view.gravity(data)))
+    arrays = {f: torch.tensor(np.stack(a), dtype=torch.float32) for f, a in zip(fields, zip(*kept))}
+    # both feet stand, then the left, the right, none
+    force = torch.tensor([[100.0, 100], [100, 0], [0, 100], [0, 0]])
+    joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, "robot/" + j) for j in robot.joints]
+    env = types.SimpleNamespace(
+        num_envs=4,
+        device="cpu",
+        sim=types.SimpleNamespace(mj_model=model, data=types.SimpleNamespace(**arrays)),
+        scene={
+            "robot": types.SimpleNamespace(indexing=types.SimpleNamespace(joint_ids=joints, root_body_id=view.base)),
+            "feet_ground_contact": types.SimpleNamespace(
+                data=types.SimpleNamespace(force=torch.nn.functional.pad(force.unsqueeze(2), (2, 0)))
+            ),
+        },
+    )
+    sensors = [types.SimpleNamespace(name="feet_ground_contact")]
+    cfg = types.SimpleNamespace(scene=types.SimpleNamespace(sensors=sensors), observations={})
+    mjlab_adapter.add_stiffness_terms(cfg, robot=name)
+    term = cfg.observations["silc"].terms["stiffness"]
+    compute = term.func(term, env)
+    # at an episode's first moment nothing is known of the contacts
+    assert unpack_contacts(compute(env), n).mode.tolist() == [255] * 4
+    found = unpack_contacts(compute(env), n)
+    assert found.mode.tolist() == [0, 1, 2, 3]
+    body = BodyJacobians(*(torch.tensor(np.stack(b)) for b in zip(*bodies)))
+    for field, wanted in contact_kinematics(body, found.mode)._asdict().items():
+        np.testing.assert_allclose(getattr(found, field), wanted, atol=1e-4, err_msg=field)
+    compute.reset([1])
+    assert unpack_contacts(compute(env), n).mode.tolist() == [0, 255, 2, 3]
+    with pytest.raises(ValueError, match="robot: 't2' is not one of g1, t1"):
+        mjlab_adapter.add_stiffness_terms(cfg, robot="t2")
+    with pytest.raises(ValueError, match="sensor: the scene has no 'soles' among feet_ground_contact"):
+        mjlab_adapter.add_stiffness_terms(cfg, robot=name, sensor="soles")
 
 
 def test_feet_have_hysteresis():

@@ -74,6 +74,26 @@ def test_the_command_line_takes_it(silc_program, tmp_path):
     np.testing.assert_allclose(K_1, np.array(moment["K_1"]), rtol=1e-4, atol=1e-3)
 
 
+def test_a_commanded_actor_goes_back(silc_program, tmp_path):
+    """Its penalty reads the budget that the command line told it out of what the command line saw."""
+    ranges = silc.Budget.read("command")
+    layout = silc.Layout.read("g1_loco").with_budget_terms(ranges)
+    path, out = str(tmp_path / "commanded.onnx"), tmp_path / "commanded.json"
+    silc.export(mlp(layout.width, len(layout.action_joints)), layout, path, budget="command")
+    assert silc.load_policy(path).command == ranges.command
+    command = [silc_program, "observe", path, "--pose", "stand", "--json", str(out)]
+    subprocess.run(command + ["--budget", "com=400,hands=900"], check=True, capture_output=True)
+    from silc.torch import commands_in
+
+    x = torch.tensor(json.loads(out.read_text())["moments"][0]["observation"])[None]
+    inputs = layout.command_inputs()
+    assert [at.input for at in inputs.values()] == list(range(layout.width - 3, layout.width))
+    np.testing.assert_allclose(commands_in(inputs, x).exp().numpy(), [[400, 900, 77.5]], rtol=1e-5)
+    with pytest.raises(ValueError, match="budget: has a range for com, of which the layout does not tell"):
+        layout = silc.Layout.read("g1_loco")
+        silc.export(mlp(layout.width, len(layout.action_joints)), layout, path, budget="command")
+
+
 def test_eval_view_and_deploy_take_it(silc_program, tmp_path):
     path, out, page = (str(tmp_path / name) for name in ("mine.onnx", "mine.json", "mine.html"))
     layout = silc.Layout.read("g1_loco")

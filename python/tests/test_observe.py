@@ -3,7 +3,9 @@
 
 import json
 import pathlib
+import re
 import subprocess
+from dataclasses import asdict
 
 import pytest
 
@@ -223,6 +225,14 @@ def test_budgets_are_those_of_the_command_line(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(budget.yaml())
     assert silc.Budget.read(str(path)) == budget
+    # ranges, for policies that are told their budget: as a file, and as the numbers of one command
+    ranges = silc.Budget.read("command,com=600..3000,gravity=followed")
+    assert ranges.command.com == (600, 3000) and ranges.command.null_space == (20, 300)
+    path.write_text(ranges.yaml())
+    assert silc.Budget.read(str(path)) == ranges
+    one = ranges.at(com=700, null_space=30)
+    assert one.command is None and one.com == (700, 700, 20000) and one.left_hand == one.right_hand == (316,) * 3
+    assert ranges.numbers_of(one) == {"com": 700, "hands": 316, "null_space": 30}
 
 
 def test_bad_files_are_named(tmp_path):
@@ -242,6 +252,158 @@ def test_bad_files_are_named(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def commanded_file(path, budget="command", layout=None):
+    """A random policy that is told its budget, and hears: [-1, 1] of each number moves its answer."""
+    ranges = silc.Budget.read(budget)
+    layout = layout or silc.Layout.read("g1_loco").with_budget_terms(ranges)
+    rng = np.random.default_rng(6)
+
+    def layer(outputs, inputs, activation):
+        weight = (rng.standard_normal((outputs, inputs)) * inputs**-0.5).astype(np.float32)
+        return weight, np.zeros(outputs, np.float32), activation, 1.0
+
+    layers = [layer(24, layout.width, "elu"), layer(len(layout.action_joints), 24, "none")]
+    _core().write_policy(str(path), None, [layers], layout._core, {}, asdict(ranges), budget)
+    return str(path)
+
+
+def _core():
+    from silc import _core
+
+    return _core
+
+
+def test_a_commanded_policy_is_told_what_it_is_judged_by(silc_program, tmp_path):
+    """``silc observe --budget`` on the same states: the same observations, the same σ."""
+    mujoco = pytest.importorskip("mujoco")
+    robot, model, data = standing(mujoco)
+    qpos, qvel = states(mujoco, model, data, 6)
+    np.savez(tmp_path / "states.npz", qpos=qpos, qvel=qvel)
+    file, out = commanded_file(tmp_path / "commanded.onnx"), tmp_path / "observed.json"
+    sigma = {}
+    for numbers in ({"com": 400.0, "hands": 900.0, "null_space": 25.0}, {"com": 3000.0}, {}):
+        asked = ",".join(f"{k}={v:g}" for k, v in numbers.items())
+        subprocess.run(
+            [silc_program, "observe", file, "--json", str(out), "--states", str(tmp_path / "states.npz")]
+            + (["--budget", asked] if asked else []),
+            check=True,
+            capture_output=True,
+            cwd=ROOT,
+        )
+        moments = json.loads(out.read_text())["moments"]
+        policy = silc.load_policy(file)
+        budget = policy.tell(**numbers)
+        assert policy.told == {**policy.command.middle(), **numbers}
+        told, judging = silc.Observer(policy, model), silc.Observer(silc.load_policy(file), model, budget=budget)
+        for row, expected in enumerate(moments):
+            data.qpos[:], data.qvel[:] = qpos[row], qvel[row]
+            mujoco.mj_forward(model, data)
+            # either way round: told first and judged by it, or told what judges
+            for observer in (told, judging):
+                moment = observer.observe(data, mode=expected["contact"])
+                assert moment.budget == budget
+                close(observer.policy.observation, expected["observation"])
+                close(moment.one_step.sigma, expected["budget_one_step"]["sigma"])
+                close(moment.quasi_static.worst, expected["budget_static"]["worst"])
+        sigma[asked] = moment.one_step.sigma
+        # (B3): what the network sees of it, in every frame
+        ranges = policy.command.ranges().items()
+        u = [(np.log(policy.told[k]) - np.log(a * b) / 2) / (np.log(b / a) / 2) for k, (a, b) in ranges]
+        np.testing.assert_allclose(policy.observation.reshape(5, -1)[:, -3:], np.tile(u, (5, 1)), atol=1e-5)
+    assert len(set(sigma.values())) == 3
+
+
+def test_observe_tells_the_policy_and_follows_what_it_was_told(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    robot, model, data = standing(mujoco)
+    policy = silc.load_policy(commanded_file(tmp_path / "commanded.onnx"))
+    assert policy.sees_budget and policy.command.hands == (100, 1000)
+    assert policy.told == {"com": 775, "hands": 316, "null_space": 77.5}
+    answer = policy.act(policy.default_pose, np.zeros(29))
+    # a plain budget: its numbers are told, the hands it does not name stand at the middle
+    plain = silc.Budget(com=(500, 500, 1000), null_stiffness=100)
+    moment = silc.observe(policy, model, data, budget=plain, mode=0)
+    assert moment.budget == plain and policy.told == {"com": 500, "hands": 316, "null_space": 100}
+    # one that was told is judged by what it was told
+    stays = silc.observe(policy, model, data, mode=0)
+    assert stays.budget == policy.budget and stays.budget.com == (500, 500, 20000)
+    # and an observer of a robot in motion, when it is told another one meanwhile
+    observer = silc.Observer(policy, model)
+    first = observer.observe(data, mode=0)
+    policy.tell(com=3000, null_space=300)
+    second = observer.observe(data, mode=0)
+    assert first.budget.com[0] == 500 and second.budget.com[0] == 3000
+    assert second.one_step.sigma != first.one_step.sigma
+    # a policy forgets its history, not its budget
+    policy.reset()
+    assert policy.told["com"] == 3000
+    assert np.abs(policy.act(policy.default_pose, np.zeros(29)) - answer).max() > 1e-4
+
+
+def test_what_a_policy_cannot_be_told_is_named(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    robot, model, data = standing(mujoco)
+    plain, path = silc.load_policy(POLICY), tmp_path / "commanded.onnx"
+    policy = silc.load_policy(commanded_file(path))
+    assert plain.told is None and plain.command is None and not plain.sees_budget
+    ranges = silc.Budget.read("command")
+    layout = silc.Layout.read("g1_loco")
+    # a layout that tells nothing of the file's ranges; a file without ranges, whose layout tells
+    blind, mute = str(tmp_path / "blind.yaml"), str(tmp_path / "mute.onnx")
+    told = layout.with_budget_terms(ranges).yaml()
+    pathlib.Path(blind).write_text(re.sub(r"source: budget_\w+.*}", "source: constant, value: 0}", told))
+    hands_alone = commanded_file(tmp_path / "hands.onnx", "command,com=400,null_space=50")
+    _core().write_policy(
+        mute,
+        None,
+        [[(np.zeros((29, 670), np.float32), np.zeros(29, np.float32), "none", 1.0)]],
+        layout.with_budget_terms(ranges)._core,
+        {},
+        None,
+        "",
+    )
+    for message, call in (
+        ("is not told its budget", lambda: plain.tell(com=400)),
+        (r"commanded.onnx: hands: 5000 is outside \[100, 1000\]", lambda: policy.tell(hands=5000)),
+        ("hands.onnx: com: is not commanded, only hands", lambda: silc.load_policy(hands_alone).tell(com=400)),
+        ("budget: has these numbers already; leave out com", lambda: policy.tell("compliance", com=400)),
+        (
+            "com: .*: a command has one number for x and y",
+            lambda: silc.observe(policy, model, data, budget=silc.Budget(com=(400, 500, 20000))),
+        ),
+        (
+            "hands: .*: a command has one number for both hands",
+            lambda: policy.tell(silc.Budget(com=400, left_hand=200)),
+        ),
+        (
+            r"commanded.onnx: com: 150 is outside \[200, 3000\]",
+            lambda: silc.observe(policy, model, data, budget=silc.Budget(com=150)),
+        ),
+        ("weight: 'gains' where", lambda: policy.tell(silc.Budget(com=400, weight="gains", null_stiffness=50))),
+        ("budget: has ranges, and one number each", lambda: silc.observe(policy, model, data, budget="command")),
+        ("budget: has ranges, and one number each", lambda: silc.observe(plain, model, data, budget=ranges)),
+        (
+            "sees its budget .*, but the file has no ranges",
+            lambda: silc.observe(silc.load_policy(mute), model, data, budget="compliance"),
+        ),
+        ("sees its budget .*, but the file has no ranges", lambda: silc.observe(silc.load_policy(mute), model, data)),
+        (
+            "commanded.onnx: .*no term that tells it which",
+            lambda: silc.observe(silc.load_policy(str(path), layout=blind), model, data),
+        ),
+        ("budget: has a range for com", lambda: commanded_file(tmp_path / "no.onnx", layout=layout)),
+        ("budget: has no ranges", lambda: layout.with_budget_terms("compliance")),
+        ("command: com: has a range but no number along z", lambda: silc.Budget(command={"com": (200, 3000)})),
+        ("command: 'hand'.*did you mean 'hands'", lambda: silc.Budget(command={"hand": (200, 3000)})),
+        ("command: hands: .* upside down", lambda: silc.Budget(command={"hands": (3000, 200)})),
+        ("null_space: 5 is outside", lambda: ranges.at(null_space=5)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    # nothing of it was heard
+    assert policy.told == policy.command.middle()
 
 
 def test_a_foreign_model_is_refused_by_name():

@@ -8,9 +8,10 @@
 Pure PyTorch: nothing here loads silc's compiled module. docs/python.md begins with an example.
 """
 
-from ..budget import Budget
+from ..budget import Budget, BudgetCommand, CommandInput
 from .actors import InputScaling, SideBySide, linearise
 from .circle import draw_loop_angles
+from .command import command_inputs, command_terms, commands_in, draw_commands
 from .contact import (
     BodyJacobians,
     BudgetFactors,
@@ -44,8 +45,10 @@ from .terms import hinge
 __all__ = [
     "BodyJacobians",
     "Budget",
+    "BudgetCommand",
     "BudgetFactors",
     "Channels",
+    "CommandInput",
     "Contacts",
     "FrequencyPoint",
     "InputScaling",
@@ -57,8 +60,12 @@ __all__ = [
     "add_gradients",
     "anisotropic_penalty",
     "budget_factors",
+    "command_inputs",
+    "command_terms",
+    "commands_in",
     "condition_matrix",
     "contact_kinematics",
+    "draw_commands",
     "draw_loop_angles",
     "hinge",
     "linearise",

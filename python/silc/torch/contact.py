@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from ..budget import Budget
+from ..budget import COMMANDED, Budget
 from .matrices import cholesky, cholesky_of_rows, over_matrix, solve_lower
 
 DOUBLE_SUPPORT, LEFT_SUPPORT, RIGHT_SUPPORT, FLIGHT = 0, 1, 2, 3
@@ -142,17 +142,26 @@ class BudgetFactors(NamedTuple):
 
 
 def budget_factors(
-    budget: Budget, kp: Tensor, contacts: Contacts, dtype: Optional[torch.dtype] = None
+    budget: Budget,
+    kp: Tensor,
+    contacts: Contacts,
+    dtype: Optional[torch.dtype] = None,
+    command: Optional[Tensor] = None,
 ) -> BudgetFactors:
     """(S6) of every sample, worked out in double on the batch's device, handed out as `dtype`.
-    Twin, in PyTorch, of FactorBudget() and StackBudgetRows() in the C++ core.
+    Twin, in PyTorch, of MakeBudgetFactors() in the C++ trainer.
 
     With Ŵ = W^½, Π_c the projector off the rows of J_c Ŵ⁻¹ and (J Ŵ⁻¹ Π_c)ᵀ = Q R:
 
         P = Ŵ⁻¹ [ b^{−1/2} (Π_c − Q Qᵀ) + Q F Qᵀ ],   F Fᵀ = (R K_x Rᵀ)⁻¹
 
     With a floor under the hands P is made of M − m, and K − m takes the place of K.
+
+    command: (B, 3) u of each sample (B1), for a budget with ranges: natural logarithms of com [N/m],
+    hands [N/m] and null_space [N·m/rad] or [1]. The budget of a sample is then ``budget.at(exp u)``
+    (B2). Numbers that have no range are not read.
     """
+    check_command(budget, command, contacts.mode)
     if kp.dim() != 1:
         raise ValueError(f"kp: shape {tuple(kp.shape)}, expected (joints,)")
     if contacts.mode.dim() != 1:
@@ -161,13 +170,32 @@ def budget_factors(
     contacts.check(contacts.mode.shape[0], n)
     dtype = kp.dtype if dtype is None else dtype
     with torch.no_grad():
-        return _budget_factors(budget, kp.to(torch.float64), contacts, dtype)
+        return _budget_factors(budget, kp.to(torch.float64), contacts, dtype, command)
+
+
+def check_command(budget: Budget, command: Optional[Tensor], mode: Tensor) -> None:
+    """Raises ValueError where a budget with ranges has no command of the right shape, or a plain one has."""
+    if budget.command is None:
+        if command is not None:
+            raise ValueError("command: the budget has no ranges")
+        return
+    if command is None:
+        raise ValueError("command: the budget has ranges; give u of each sample, or one budget by Budget.at()")
+    expected = (*mode.shape, len(COMMANDED))
+    if tuple(command.shape) != expected:
+        raise ValueError(f"command: shape {tuple(command.shape)}, expected {expected}: u of {', '.join(COMMANDED)}")
 
 
 def _budget_factors(
-    budget: Budget, kp: Tensor, contacts: Contacts, dtype: torch.dtype
+    budget: Budget, kp: Tensor, contacts: Contacts, dtype: torch.dtype, command: Optional[Tensor]
 ) -> BudgetFactors:
     n, device = kp.shape[0], kp.device
+    # stiffness per sample of what is commanded, (B, 1, 1)                                      (B2)
+    told = {}
+    if command is not None:
+        for i, name in enumerate(COMMANDED):
+            if getattr(budget.command, name) is not None:
+                told[name] = over_matrix(command[:, i].to(torch.float64).exp())
 
     def eye(size: int) -> Tensor:
         return torch.eye(size, dtype=torch.float64, device=device)
@@ -193,18 +221,18 @@ def _budget_factors(
         Pi_c, ok = projector(J_c * scale, ok)
 
     # the points that have a bound, stacked
-    rows, stiffness, floors = [], [], []
+    rows, stiffness, shares = [], [], []
     if budget.com is not None:
         rows.append(contacts.com.to(torch.float64))
         stiffness += budget.com
-        floors += [0.0, 0.0, 0.0]
+        shares += [0.0, 0.0, 0.0]
     for side, k in enumerate((budget.left_hand, budget.right_hand)):
         if k is not None:
             rows.append(contacts.hand_on_base[:, side].to(torch.float64))
             stiffness += k
-            floors += [f * k_i for f, k_i in zip(budget.hand_floor, k)]
+            shares += budget.hand_floor
 
-    root_b = budget.null_stiffness**-0.5
+    root_b = told["null_space"].rsqrt() if "null_space" in told else budget.null_stiffness**-0.5
     P = root_b * Pi_c
     floor = None
     if rows:
@@ -213,9 +241,18 @@ def _budget_factors(
         def column(values) -> Tensor:
             return torch.tensor(values, dtype=torch.float64, device=device).view(1, m, 1)
 
-        K_x = column([k - f for k, f in zip(stiffness, floors)])
+        K = column(stiffness)
+        if "com" in told or "hands" in told:
+            K = K.expand(mode.shape[0], m, 1)
+            hands = 3 if budget.com is not None else 0  # their first row
+            x_y, z, rest = K[:, : min(hands, 2)], K[:, min(hands, 2) : hands], K[:, hands:]
+            x_y = told["com"].expand_as(x_y) if "com" in told else x_y
+            rest = told["hands"].expand_as(rest) if "hands" in told else rest
+            K = torch.cat((x_y, z, rest), 1)
+        K_floor = column(shares) * K
+        K_x = K - K_floor  # (S6) of M − m: the rows are the same
         if budget.has_floor:
-            floor = torch.matmul(J_x.transpose(1, 2), column(floors) * J_x).to(dtype)
+            floor = torch.matmul(J_x.transpose(1, 2), K_floor * J_x).to(dtype)
         # in flight the centre of mass, whose rows are the first, has no bound: a row that is out is
         # zero, with a one in the Gram matrix's place
         is_com = torch.arange(m, device=device) < (3 if budget.com is not None else 0)

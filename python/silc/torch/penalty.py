@@ -8,16 +8,17 @@ out with the singular triples frozen (S9). Options have the names and defaults o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass, fields, replace
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from ..budget import Budget, check_choice
+from ..budget import Budget, CommandInput, check_choice
 from .actors import Actor, Linearised, linearise
 from .frequency import FrequencyPoint, frequency_penalty, make_frequency_points
 from .circle import Feedback, circle_columns, circle_feedback, draw_loop_angles, hold_feedback
+from .command import check_inputs, commands_in
 from .contact import BudgetFactors, Contacts, budget_factors
 from .matrices import Singular, eigen, largest_singular, over_matrix, singular
 from .stiffness import (
@@ -451,6 +452,16 @@ def add_gradients(pairs: List[Tuple[nn.Parameter, Tensor]], processes: int = 1) 
         parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad + gradient
 
 
+def _mean_over_processes(values: Sequence[float], device) -> List[float]:
+    # of all that train together, where torch.distributed is initialised; NaN where one has NaN
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return list(values)
+    total = torch.tensor(values, dtype=torch.float64, device=device)
+    distributed.all_reduce(total, op=distributed.ReduceOp.SUM)
+    return (total / distributed.get_world_size()).tolist()
+
+
 class StiffnessPenalty(nn.Module):
     """``loss = penalty(actor, observations, contacts)``: λ times the penalty, ready to be added.
 
@@ -459,7 +470,8 @@ class StiffnessPenalty(nn.Module):
     the bound.
 
     Args:
-        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp.
+        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp. With ranges
+            (``Budget.command``) every sample has a budget of its own, (B2) of docs/command.md.
         channels: how the observation moves with joints, actions, torque and gravity.
         kp: (n) servo gains [N·m/rad], robot's order.
         alpha: (n) action scale [rad], 0 where the policy does not command.
@@ -467,6 +479,9 @@ class StiffnessPenalty(nn.Module):
         kd: (n) servo damping [N·m·s/rad]; ``frequencies`` alone need it.
         period: [s] from one action to the next; likewise.
         seed: of the points of ``action_loop_points``. Processes that train together have the same.
+        command_inputs: where an observation tells the policy its budget, of
+            ``silc.torch.command_inputs()`` or ``Layout.command_inputs()``: a sample is held to what
+            its policy was told. Without them a budget with ranges needs ``command`` in every call.
     """
 
     def __init__(
@@ -480,6 +495,7 @@ class StiffnessPenalty(nn.Module):
         kd=None,
         period: Optional[float] = None,
         seed: int = 0,
+        command_inputs: Optional[Mapping[str, CommandInput]] = None,
     ) -> None:
         super().__init__()
         self.options = PenaltyOptions.of("silc") if options is None else options
@@ -497,7 +513,12 @@ class StiffnessPenalty(nn.Module):
         needs_budget = self.options.method in ("silc", "silc-paper")
         if needs_budget and budget is None:
             raise ValueError(f"budget: method '{self.options.method}' needs one")
+        if budget is not None and budget.has_floor and self.options.method != "silc":
+            budget = replace(budget, hand_floor=(0.0, 0.0, 0.0))  # (S7a) has no band
         self.budget = budget
+        self.command_inputs = None if command_inputs is None else dict(command_inputs)
+        if command_inputs is not None:
+            check_inputs(command_inputs, budget, channels.q.shape[0])
         if budget is not None:
             channels = channels._replace(
                 tau=channels.tau if budget.torque == "followed" else None,
@@ -579,10 +600,13 @@ class StiffnessPenalty(nn.Module):
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
         loop_angles: Optional[Tensor] = None,
+        command: Optional[Tensor] = None,
     ) -> PenaltyResult:
         """The penalty of every row, without λ, clipping or sampling; ``torch.compile``-able for MLPs.
 
         factors: of ``budget_factors()``, where they are worked out once for several epochs.
+        command: (B, 3) u of each row (B1), for a budget with ranges; default: what ``command_inputs``
+            find in the observations.
         loop_angles: (points) [rad] in the place of those that were drawn.
         """
         o, channels, n = self.options, self.channels, self.kp.shape[0]
@@ -609,7 +633,9 @@ class StiffnessPenalty(nn.Module):
         contacts.check(observations.shape[0], n)
         dtype = channels.q.dtype
         if factors is None:
-            factors = budget_factors(self.budget, self.kp, contacts, dtype)
+            if command is None and self.command_inputs is not None:
+                command = commands_in(self.command_inputs, observations.detach())
+            factors = budget_factors(self.budget, self.kp, contacts, dtype, command)
         if bound is None:
             bound = torch.tensor(self.weight.bound(), dtype=dtype, device=self.kp.device)
         if signs is None:
@@ -642,6 +668,7 @@ class StiffnessPenalty(nn.Module):
         parameters=None,
         std: Optional[Tensor] = None,
         action: Optional[Tensor] = None,
+        command: Optional[Tensor] = None,
     ) -> List[Tuple[nn.Parameter, Tensor]]:
         """Parameters with λ times the penalty's gradient, clipped: to be added after a task's own clip.
 
@@ -649,6 +676,7 @@ class StiffnessPenalty(nn.Module):
         the gradient out; the calls between give the same again. Empty before iteration ``start``.
 
         parameters: what the gradient is of; the actor's by default.
+        command: (B, 3), as ``evaluate()`` takes it.
         """
         o = self.options
         if parameters is None:
@@ -668,6 +696,7 @@ class StiffnessPenalty(nn.Module):
             None if contacts is None else contacts.rows(count),
             std=std[:count] if std is not None and std.dim() == 2 else std,
             action=None if action is None else action[:count],
+            command=None if command is None else command[:count],
         )
         self.last = PenaltyResult(*(None if t is None else t.detach() for t in result))
         self._violations.append(self.last.value)
@@ -694,13 +723,23 @@ class StiffnessPenalty(nn.Module):
     def follow(self, score: float) -> dict:
         """After an iteration: moves λ and the bound; returns figures for a log.
 
+        Where torch.distributed is initialised, every process calls it once an iteration. All then
+        move by the mean of their scores and penalties, so that they keep one λ and one bound;
+        ``penalty`` of the figures is that mean, σ is of the process' own samples.
+
         score: of the task, higher is better (the mean reward will do).
         """
         figures = {"lambda": self.weight.lambda_at(self.iteration), "bound": self.weight.bound()}
-        if self._violations:
-            violation = float(torch.stack(self._violations).mean())
-            self.weight.follow(violation, float(score))
-            figures["penalty"] = violation
+        some = bool(self._violations)
+        violation = float(torch.stack(self._violations).mean()) if some else 0.0
+        # a process that penalised nothing takes part, or the others would wait for it
+        share, violation, score = _mean_over_processes(
+            (float(some), violation, float(score)), self.kp.device
+        )
+        if share > 0:
+            figures["penalty"] = violation / share
+            self.weight.follow(figures["penalty"], score)
+        if some:
             ok, s = torch.cat(self._ok), torch.cat(self._sigmas)
             figures["left_out"] = float(1 - ok.to(torch.float32).mean())
             if bool(ok.any()):
