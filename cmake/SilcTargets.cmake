@@ -40,7 +40,9 @@ endif()
 # Several sources of a target compiled as one: a header is read, and a template instantiated, once
 # for all of them. Sources with flags of their own stay apart; so do those of silc_compile_alone().
 set(CMAKE_UNITY_BUILD ${SILC_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)  # a machine with many cores has fewer: none waits for the last
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+endif()
 # the fuzzer steers by the coverage of the code under test, so every library carries the counters
 if(SILC_WITH_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
