@@ -66,6 +66,17 @@ ShakeResult Shake(const ClosedLoop& start,
                   const ShakeOptions& options,
                   const Progress& progress = {});
 
+/// What the mathematics says of the state that the loop is in, along the axes of W: PD alone, K₁,
+/// K_s, K_s with what gravity adds. Empty where the policy's answer is not finite. The policy is
+/// asked on a copy, so that the loop stays as it was.
+/// @param[out] radius  of the action loop; may be null, and costs milliseconds where it is not
+std::vector<ShakePrediction> PredictStiffness(ClosedLoop loop,
+                                              Push::Point point,
+                                              ContactMode mode,
+                                              ActionLoopRadius* radius = nullptr);
+/// Of PredictStiffness(): K_s with what gravity adds, which a lasting push is held against.
+inline constexpr std::size_t kWithGravity = 3;
+
 /// [N/m] 1/C_ii of one level along one axis, or NaN where the robot has no static stiffness: it
 /// fell or stepped, or it sways along that axis, pushed or not, by more than the push displaces it.
 double RestingStiffness(const ShakeResult& result, std::size_t level, int axis);
