@@ -14,7 +14,6 @@ namespace {
 
 const std::vector<double> kForces = {5, 10, 20};  // [N]
 constexpr std::size_t kJudged = 1;                // 10 N: what is held against model and budget
-constexpr std::size_t kModel = 3;                 // of ShakeResult::predictions: K_s with gravity
 const char* kAxes[] = {"x", "y", "z"};
 
 struct Trial {
@@ -60,8 +59,8 @@ ExperimentResult RunComLoad(const Policy& policy,
     };
     std::vector<double> model, model_ratio = measured(kJudged), spec_ratio = model_ratio;
     for (const Trial& t : trials) {
-      const bool there = kModel < t.shake.predictions.size();
-      model.push_back(there ? t.shake.predictions[kModel].one_axis[axis] : kNan);
+      const bool there = kWithGravity < t.shake.predictions.size();
+      model.push_back(there ? t.shake.predictions[kWithGravity].one_axis[axis] : kNan);
     }
     const AxisMetrics* families[] = {
         &declared.measured_5n, &declared.measured, &declared.measured_20n};
