@@ -13,6 +13,7 @@
 #include "silc/base/file.h"
 #include "silc/base/table.h"
 #include "silc/base/utf8.h"
+#include "silc/cli/command_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/output_path.h"
@@ -33,6 +34,7 @@ struct EvalArguments {
   std::optional<std::string> budget;  // told to commanded policies
   std::string json, plot;
   std::uint64_t seed = 1;
+  CommandArguments walk{.velocity = {0.5, 0, 0}};
   ExperimentOptions options;
 };
 
@@ -432,6 +434,8 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
         ->check(NumberIn(0.1, 3600.0))
         ->capture_default_str();
   }
+  const bool walks = &experiment.metrics == &metric::ComLoadWalk();
+  if (walks) AddCommandOptions(verb, &args->walk);
   if (&experiment.metrics == &metric::Knob()) {
     verb->add_option("--values", options.values, "of each commanded number, over its range")
         ->check(WholeIn(2, 100))
@@ -455,7 +459,8 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
   verb->footer([&experiment] { return MetricList(experiment); });
-  verb->callback([args, seed, &experiment] {
+  verb->callback([args, seed, walks, &experiment] {
+    if (walks) args->options.walk_command = CommandFrom(args->walk);
     if (seed->count() > 0) args->options.seeds = {args->seed};
     Run(experiment, *args);
   });

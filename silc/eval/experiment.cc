@@ -288,6 +288,28 @@ Experiment DeclareComLoad() {
           .run = RunComLoad};
 }
 
+Experiment DeclareComLoadWalk() {
+  const metric::ComLoadWalkMetrics& m = metric::ComLoadWalk();
+  return {.name = m.experiment(),
+          .what =
+              "walking, ±5, ±10 and ±20 N at the centre of mass, averaged over the gait against a "
+              "twin that is not pushed",
+          .paper = "",
+          .episodes = 6,
+          .unit = "trials",
+          .metrics = m,
+          .headline = {m.survival,
+                       m.measured.x,
+                       m.measured.y,
+                       m.measured.z,
+                       m.static_gravity.x,
+                       m.static_gravity.y,
+                       m.speed.x,
+                       m.speed.y,
+                       m.refused},
+          .run = RunComLoadWalk};
+}
+
 Experiment DeclarePunch() {
   const metric::PunchMetrics& m = metric::Punch();
   return {.name = m.experiment(),
@@ -430,6 +452,7 @@ const std::vector<Experiment>& Experiments() {
       DeclareFoamStep(),
       DeclareFrequency(),
       DeclareComLoad(),
+      DeclareComLoadWalk(),
       DeclarePunch(),
       DeclareKnob(),
   };

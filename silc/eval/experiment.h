@@ -91,6 +91,8 @@ struct ExperimentOptions {
 
   // budget alone
   double seconds = 10;  // [s] of stepping observed per trial, once the gait has settled
+  // com-load-walk alone
+  std::optional<PolicyCommand> walk_command;  // none: 0.5 m/s straight ahead
   // knob alone
   BudgetCommand command;  // ranges of the commanded policy; `budget` is that of one command
   int values = 8;         // of each number, from one end of its range to the other; at least 2

@@ -147,6 +147,11 @@ const ComLoadMetrics& ComLoad() {
   return metrics;
 }
 
+const ComLoadWalkMetrics& ComLoadWalk() {
+  static const ComLoadWalkMetrics metrics;
+  return metrics;
+}
+
 const KnobMetrics& Knob() {
   static const KnobMetrics table;
   return table;

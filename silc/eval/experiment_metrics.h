@@ -231,6 +231,33 @@ struct ComLoadMetrics : MetricTable {
 };
 const ComLoadMetrics& ComLoad();
 
+/// `com-load-walk`: the same of a robot that walks, in the walking frame (walking_shake.h),
+/// averaged over cycles of its gait.
+struct ComLoadWalkMetrics : MetricTable {
+  ComLoadWalkMetrics() : MetricTable("com-load-walk") {}
+  AxisMetrics measured_5n = DeclareAxes("measured_5n", "measured ±5 N", "N/m", Better::kNeither);
+  AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
+  AxisMetrics measured_20n = DeclareAxes("measured_20n", "measured ±20 N", "N/m", Better::kNeither);
+  // against its own soles: what is left where the robot walks away
+  AxisMetrics over_feet =
+      DeclareAxes("over_feet", "over its own feet, ±10 N", "N/m", Better::kNeither);
+  AxisMetrics static_gravity = DeclareAxes(
+      "static_gravity", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
+  AxisMetrics measured_over_model =
+      DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
+  // where the budget has a centre of mass
+  AxisMetrics spec = DeclareAxesOfBudget("spec", "specified", "N/m", Better::kNeither);
+  AxisMetrics measured_over_spec =
+      DeclareAxesOfBudget("measured_over_spec", "measured/specified", "", Better::kNeither);
+  AxisMetrics speed =
+      DeclareAxes("speed", "walks away under 10 N, that fast", "m/s", Better::kNeither);
+  MetricHandle refused =
+      Declare("refused", "pairs of pushes without a stiffness", "%", Better::kNeither);
+  MetricHandle modelled =
+      Declare("modelled", "moments with a K_s with weight", "%", Better::kHigher);
+};
+const ComLoadWalkMetrics& ComLoadWalk();
+
 /// `knob`: a commanded policy at the values of its command, and when the command steps.
 struct KnobMetrics : MetricTable {
   KnobMetrics() : MetricTable("knob") {}

@@ -9,11 +9,13 @@
 #include <set>
 
 #include "silc/base/error.h"
+#include "silc/base/test_paths.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiment_plot.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
 #include "silc/lqr/stand_policy.h"
+#include "silc/observe/load_policy.h"
 #include "silc/observe/shake.h"
 
 namespace silc {
@@ -212,8 +214,14 @@ TEST(Experiments, ARobotThatFallsIsCountedAndHasNoNumbers) {
   const Policy falls(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
                      stand.layout,
                      {robot.spec().joints, robot.spec().StandingPose().q});
-  for (const char* name :
-       {"com-impulse", "hand-load", "hand-impact", "foam-step", "frequency", "com-load", "punch"}) {
+  for (const char* name : {"com-impulse",
+                           "hand-load",
+                           "hand-impact",
+                           "foam-step",
+                           "frequency",
+                           "com-load",
+                           "com-load-walk",
+                           "punch"}) {
     const ExperimentResult r = FindExperiment(name).run(falls, Options(1), {});
     EXPECT_EQ(r.trials, 1) << name;
     EXPECT_EQ(r.falls, 1) << name;
@@ -341,6 +349,49 @@ TEST(ComLoad, WhatIsFeltIsTheModelWithWeight) {
     EXPECT_NEAR(
         r.Value(declared.measured_over_spec[axis]), r.Value(declared.measured[axis]) / 100, 1e-9);
   }
+}
+
+// A robot that is told to stand walks at no speed, and feels as `com-load` says it does.
+TEST(ComLoadWalk, ARobotThatStandsFeelsAsItDoesStanding) {
+  ExperimentOptions options = Options(1);
+  options.budget = ReadBudget("compliance,com=100/100/20000");
+  options.walk_command = StandCommand();
+  const ExperimentResult standing = RunComLoad(Stand(), options, {});
+  const ExperimentResult walking = RunComLoadWalk(Stand(), options, {});
+  const metric::ComLoadMetrics& still = metric::ComLoad();
+  const metric::ComLoadWalkMetrics& declared = metric::ComLoadWalk();
+  EXPECT_EQ(walking.falls, 0);
+  EXPECT_EQ(walking.Value(declared.refused), 0);
+  EXPECT_EQ(walking.Value(declared.modelled), 100);
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto same = [&](MetricHandle ours, MetricHandle theirs) {
+      // averaged up to 5 s later: the soles creep on, by 1.7 % of the 1.4 mm along y when measured
+      EXPECT_NEAR(walking.Value(ours) / standing.Value(theirs), 1, 0.025) << ours->name;
+    };
+    same(declared.measured_5n[axis], still.measured_5n[axis]);
+    same(declared.measured[axis], still.measured[axis]);
+    same(declared.measured_20n[axis], still.measured_20n[axis]);
+    same(declared.static_gravity[axis], still.static_gravity[axis]);
+    same(declared.measured_over_model[axis], still.measured_over_model[axis]);
+    same(declared.measured_over_spec[axis], still.measured_over_spec[axis]);
+  }
+}
+
+// A policy that follows a velocity has no place to come back to: pushed along x it walks away as
+// long as the push lasts, and the result says that instead of a stiffness.
+TEST(ComLoadWalk, APolicyThatFollowsAVelocityIsRefused) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const Policy policy = LoadPolicy(SourcePath("policies/g1_loco_baseline.onnx"), "", robot);
+  const ExperimentResult r = RunComLoadWalk(policy, Options(1), {});
+  const metric::ComLoadWalkMetrics& declared = metric::ComLoadWalk();
+  EXPECT_EQ(r.falls, 0);
+  EXPECT_TRUE(std::isnan(r.Value(declared.measured.x)));
+  EXPECT_GT(r.Value(declared.speed.x), 0);  // along with the push
+  EXPECT_GT(r.Value(declared.refused), 0);
+  EXPECT_EQ(r.settings.at("gait cycle"), "0.8 s, the policy's clock");
+  EXPECT_TRUE(std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& note) {
+    return note.find("walked away from its twin") != std::string::npos;
+  }));
 }
 
 // Harder pushes fell more robots, a push is an impulse, and one start has eight sides.

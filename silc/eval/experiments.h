@@ -19,6 +19,7 @@ ExperimentResult RunHandImpact(const Policy&, const ExperimentOptions&, const Pr
 ExperimentResult RunFoamStep(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunFrequency(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunComLoad(const Policy&, const ExperimentOptions&, const Progress&);
+ExperimentResult RunComLoadWalk(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunKnob(const Policy&, const ExperimentOptions&, const Progress&);
 ExperimentResult RunPunch(const Policy&, const ExperimentOptions&, const Progress&);
 

@@ -14,7 +14,6 @@ namespace {
 constexpr double kDuration = 0.08;  // [s]
 constexpr int kDirections = 8;      // around the pelvis, beginning with +x
 constexpr double kAfter = 4;        // [s] a robot has to stay up after a push
-constexpr double kSpeed = 0.5;      // [m/s] forward, walking
 const char kPanel[] = "fallen after a push of 0.08 s at the pelvis";
 
 // Everything that one start gives: standing and walking, each settled and then pushed with every
@@ -41,13 +40,6 @@ bool Falls(const ClosedLoop& settled,
     if (watch) watch(loop.robot(), *loop.data());
   });
   return end != LoopStatus::kRunning;
-}
-
-PolicyCommand WalkCommand() {
-  PolicyCommand command;
-  command.walk = 1;
-  command.lin_vel.x() = kSpeed;
-  return command;
 }
 
 Trial RunTrial(const RobotModel& robot,
@@ -129,7 +121,7 @@ ExperimentResult RunPunch(const Policy& policy,
                    kDirections,
                    options.episodes)},
       {"fallen", fmt::format("within {:g} s", kAfter)},
-      {"walking", fmt::format("{:g} m/s forward", kSpeed)},
+      {"walking", fmt::format("{:g} m/s forward", WalkCommand().lin_vel.x())},
       {"settling", "4 to 5 s before the push, drawn per start"}};
   return result;
 }

@@ -16,6 +16,7 @@ namespace silc {
 namespace {
 constexpr double kStartNoise = 0.02;  // [rad]
 constexpr double kSettle = 4;         // [s]
+constexpr double kWalkSpeed = 0.5;    // [m/s]
 // The samples and how many of them are known; a trial that fell has NaN.
 Metric MetricOf(MetricHandle what, const std::vector<double>& samples, std::vector<double>* known) {
   Metric metric{what};
@@ -39,6 +40,13 @@ void NeedHands(const RobotModel& robot) {
 }
 
 PolicyCommand StandCommand() { return {}; }
+
+PolicyCommand WalkCommand() {
+  PolicyCommand command;
+  command.walk = 1;
+  command.lin_vel.x() = kWalkSpeed;
+  return command;
+}
 
 PolicyCommand StepCommand(const Policy& policy) {
   PolicyCommand command;

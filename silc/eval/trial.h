@@ -21,6 +21,8 @@ void NeedHands(const RobotModel& robot);
 
 /// Stand upright.
 PolicyCommand StandCommand();
+/// Walk straight ahead at 0.5 m/s.
+PolicyCommand WalkCommand();
 /// Step in place: the walk flag where the policy sees one, else the slowest speed its gait clock
 /// takes for walking.
 PolicyCommand StepCommand(const Policy& policy);

@@ -107,28 +107,45 @@ Hold PushAndHold(ClosedLoop loop,
   return result;
 }
 
-// PD alone, K₁, K_s, and K_s + H at the state the loop is in. Everything the table compares.
-void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) {
+}  // namespace
+
+double RestingStiffness(const ShakeResult& result, std::size_t level, int axis) {
+  if (level >= result.levels.size()) return kNan;
+  const ShakeLevel& l = result.levels[level];
+  if (result.mode_changes > 0 || l.stepped[axis]) return kNan;
+  const double moved = std::abs(l.plus(axis, axis) - l.minus(axis, axis)) / 2;
+  const bool rests = std::max(result.sway_W[axis], l.sway[axis]) <= moved;
+  return rests ? l.OneAxis()[axis] : kNan;  // NaN too where one of the two fell
+}
+
+Vector3d ShakeLevel::OneAxis() const { return Compliance().diagonal().cwiseInverse(); }
+
+std::vector<ShakePrediction> PredictStiffness(ClosedLoop loop,
+                                              Push::Point point,
+                                              ContactMode mode,
+                                              ActionLoopRadius* radius) {
+  std::vector<ShakePrediction> predictions;
   const RobotModel& robot = loop.robot();
   const Servo& servo = loop.options().servo;
   const int n = robot.num_joints();
-  if (loop.Decide() != LoopStatus::kRunning) return;
+  if (loop.Decide() != LoopStatus::kRunning) return predictions;
 
   BodyJacobians body;
   ComputeBodyJacobians(robot, loop.data(), &body);
   ContactKinematics contact;
-  const StiffnessStatus contact_status =
-      ComputeContactKinematics(body, result->mode, nullptr, &contact);
-  const Jacobian3& J = PointJacobian(contact, options.point);
+  const StiffnessStatus contact_status = ComputeContactKinematics(body, mode, nullptr, &contact);
+  const Jacobian3& J = PointJacobian(contact, point);
 
   PolicyJacobians jacobians;
   loop.policy().Jacobians(&jacobians);  // what is not finite in them is told by the statuses below
-  result->loop = ActionLoop(n, static_cast<int>(std::max<std::size_t>(1, jacobians.J_a.size())))
-                     .Exact(servo, jacobians, true);
+  if (radius != nullptr) {
+    *radius = ActionLoop(n, static_cast<int>(std::max<std::size_t>(1, jacobians.J_a.size())))
+                  .Exact(servo, jacobians, true);
+  }
 
   const auto add =
       [&](ShakeModel model, StiffnessStatus status, const JointMatrix& K, const JointMatrix* H) {
-        SILC_CHECK(result->predictions.size() == static_cast<std::size_t>(model));
+        SILC_CHECK(predictions.size() == static_cast<std::size_t>(model));
         ShakePrediction prediction{
             Name(model), status, Vector3d::Constant(kNan), Matrix3d::Constant(kNan)};
         if (status == StiffnessStatus::kOk) prediction.status = contact_status;
@@ -143,7 +160,7 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
             prediction.C_x = task.C_x;
           }
         }
-        result->predictions.push_back(prediction);
+        predictions.push_back(prediction);
       };
 
   add(ShakeModel::kServo, StiffnessStatus::kOk, JointMatrix(servo.kp.asDiagonal()), nullptr);
@@ -171,9 +188,8 @@ void Predict(ClosedLoop loop, const ShakeOptions& options, ShakeResult* result) 
       static_status == StiffnessStatus::kOk ? geometric : static_status,
       quasi_static.K,
       &H);
+  return predictions;
 }
-
-}  // namespace
 
 const char* Name(ShakeModel model) {
   switch (model) {
@@ -189,21 +205,16 @@ const char* Name(ShakeModel model) {
   return "unknown model";
 }
 
-double PredictedStiffness(const ShakeResult& result, ShakeModel model, int axis) {
+const ShakePrediction* PredictionOf(const std::vector<ShakePrediction>& predictions,
+                                    ShakeModel model) {
   const auto place = static_cast<std::size_t>(model);
-  return place < result.predictions.size() ? result.predictions[place].one_axis[axis] : kNan;
+  return place < predictions.size() ? &predictions[place] : nullptr;
 }
 
-double RestingStiffness(const ShakeResult& result, std::size_t level, int axis) {
-  if (level >= result.levels.size()) return kNan;
-  const ShakeLevel& l = result.levels[level];
-  if (result.mode_changes > 0 || l.stepped[axis]) return kNan;
-  const double moved = std::abs(l.plus(axis, axis) - l.minus(axis, axis)) / 2;
-  const bool rests = std::max(result.sway_W[axis], l.sway[axis]) <= moved;
-  return rests ? l.OneAxis()[axis] : kNan;  // NaN too where one of the two fell
+double PredictedStiffness(const ShakeResult& result, ShakeModel model, int axis) {
+  const ShakePrediction* prediction = PredictionOf(result.predictions, model);
+  return prediction != nullptr ? prediction->one_axis[axis] : kNan;
 }
-
-Vector3d ShakeLevel::OneAxis() const { return Compliance().diagonal().cwiseInverse(); }
 
 ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Progress& progress) {
   ShakeResult result;
@@ -218,7 +229,7 @@ ShakeResult Shake(const ClosedLoop& start, const ShakeOptions& options, const Pr
     loop.TrackContacts(&tracker);
   }
   result.mode = tracker.mode();
-  Predict(loop, options, &result);
+  result.predictions = PredictStiffness(loop, options.point, result.mode, &result.loop);
 
   const int runs = static_cast<int>(options.forces.size()) * 6 + 1;
   int done = 0;

@@ -78,6 +78,18 @@ ShakeResult Shake(const ClosedLoop& start,
                   const ShakeOptions& options,
                   const Progress& progress = {});
 
+/// What the mathematics says of the state that the loop is in, along the axes of W: PD alone, K₁,
+/// K_s, K_s with weight. Empty where the policy's answer is not finite. The policy is asked on a
+/// copy, so that the loop stays as it was.
+/// @param[out] radius  of the action loop; may be null, and costs milliseconds where it is not
+std::vector<ShakePrediction> PredictStiffness(ClosedLoop loop,
+                                              Push::Point point,
+                                              ContactMode mode,
+                                              ActionLoopRadius* radius = nullptr);
+/// Null where `predictions` have none of that model.
+const ShakePrediction* PredictionOf(const std::vector<ShakePrediction>& predictions,
+                                    ShakeModel model);
+
 /// [N/m] 1/C_ii of one level along one axis, or NaN where the robot has no static stiffness: it
 /// fell or stepped, or it sways along that axis, pushed or not, by more than the push displaces it.
 double RestingStiffness(const ShakeResult& result, std::size_t level, int axis);
