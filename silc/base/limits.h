@@ -46,6 +46,15 @@ inline constexpr int kMaxMjcfFiles = 1'000;                           // of XML
 inline constexpr std::size_t kMaxAssetBytes = std::size_t{64} << 20;  // [byte] a mesh, an image
 inline constexpr std::int64_t kMaxMjcfGrid = std::int64_t{1} << 24;   // points of a height field
 inline constexpr std::int64_t kMaxMjcfGrids = std::int64_t{1} << 26;  // of all, and of textures
+// A shape that MuJoCo makes of numbers: it takes the hull of its points, some kilobytes each.
+inline constexpr std::int64_t kMaxMjcfShape = std::int64_t{1} << 16;   // points of one
+inline constexpr std::int64_t kMaxMjcfShapes = std::int64_t{1} << 20;  // of all
+// Sizes of user data, keyframes, sensors, actuators and histories, numbers of iterations: robots
+// have some tens, the solver 100. What sensors measure and keep are numbers of 8 bytes.
+inline constexpr std::int64_t kMaxMjcfCount = 1'000;
+inline constexpr std::int64_t kMaxMjcfReadings = std::int64_t{1} << 22;  // of all sensors
+inline constexpr std::int64_t kMaxMjcfImage = 16'384;                    // width of what is drawn
+inline constexpr std::int64_t kMaxLengthSteps = 10'000;  // of physics, for an actuator's range
 inline constexpr int kMaxModelBodies = 2'000;
 inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
