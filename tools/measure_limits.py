@@ -125,6 +125,9 @@ def cases(folder):
         lambda text: text.replace("left_leg: [left_hip_*", "left_leg: ['" + "*a" * 24 + "*'"),
     )
     yield "robot.yaml", "a pattern of 25 stars", ["sim", "--seconds", "0.1", "--robot", str(stars)]
+    groups = "".join(f"\n  g{k}: [left_knee_joint]" for k in range(20_000))
+    many = robot(folder / "groups", g1, lambda text: text.replace("\ngroups:", "\ngroups:" + groups))
+    yield "robot.yaml", "20,000 groups", ["sim", "--seconds", "0.1", "--robot", str(many)]
     sim = lambda name, xml, **files: [
         "sim", "--seconds", "0.1", "--robot", str(robot(folder / name, xml, **files))
     ]

@@ -59,6 +59,11 @@ inline constexpr int kMaxModelBodies = 2'000;
 inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
 
+// robot.yaml: groups, sets of gains, poses, IMUs, each looked for among its kind
+inline constexpr int kMaxRobotNames = 1'000;
+// terms of an observation: a policy has some ten
+inline constexpr std::size_t kMaxTerms = 1'000;
+
 // Numbers of robots and layouts: no servo of a humanoid comes near these, a slipped digit does.
 inline constexpr double kMinKp = 1e-6;   // [N·m/rad] a joint without a spring holds nothing
 inline constexpr double kMaxKp = 1e5;    // [N·m/rad]
