@@ -181,6 +181,9 @@ def cases(folder):
     with open(folder / "large.onnx", "wb") as file:
         file.truncate(300 << 20)
     yield "ONNX", "300 MB of zeros", ["observe", str(folder / "large.onnx"), "--layout", "g1_loco"]
+    (folder / "entries.onnx").write_bytes(b"\x72\x00" * (50 << 20))
+    yield "ONNX", "50 M empty entries", ["observe", str(folder / "entries.onnx")]
+    os.remove(folder / "entries.onnx")
     (folder / "budget.onnx").write_bytes(onnx_with({b"silc_budget": b"#" * (200 << 20)}))
     yield "ONNX", "a budget of 200 MB inside", ["observe", str(folder / "budget.onnx")]
     os.remove(folder / "budget.onnx")

@@ -33,6 +33,8 @@ inline constexpr std::int64_t kMaxGraphElements = std::int64_t{1} << 26;   // of
 inline constexpr std::int64_t kMaxActiveElements = std::int64_t{1} << 19;
 inline constexpr std::int64_t kMaxGraphNodes = 20'000;
 inline constexpr std::int64_t kMaxGraphWork = std::int64_t{1} << 27;  // multiply-adds per answer
+// Protobuf keeps some hundred bytes for an entry that takes two in the file.
+inline constexpr std::int64_t kMaxOnnxFields = std::int64_t{1} << 20;  // at all depths
 // Metadata is JSON, YAML and lists: some kilobytes, and hundreds where a trainer puts its settings.
 inline constexpr std::size_t kMaxMetadataBytes = std::size_t{4} << 20;  // [byte] keys and values
 // Shapes and indices are short; a chain of Concat could double them without end.
