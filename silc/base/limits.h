@@ -95,6 +95,8 @@ inline constexpr std::size_t kMaxMotionBytes = std::size_t{1} << 30;  // [byte]
 inline constexpr int kMaxMotionFrames = 1 << 20;
 // of all that a training takes, at the control period: 46 hours at 50 per second, as all of AMASS
 inline constexpr int kMaxMotionTable = 1 << 23;
+// recorded states: three hours at 50 per second, in all chunks of a log
+inline constexpr int kMaxStates = 1 << 19;
 
 // scripts of a simulated robot
 inline constexpr std::size_t kMaxScriptBytes = std::size_t{1} << 20;  // [byte]
