@@ -125,6 +125,9 @@ def cases(folder):
         lambda text: text.replace("left_leg: [left_hip_*", "left_leg: ['" + "*a" * 24 + "*'"),
     )
     yield "robot.yaml", "a pattern of 25 stars", ["sim", "--seconds", "0.1", "--robot", str(stars)]
+    groups = "".join(f"\n  g{k}: [left_knee_joint]" for k in range(20_000))
+    many = robot(folder / "groups", g1, lambda text: text.replace("\ngroups:", "\ngroups:" + groups))
+    yield "robot.yaml", "20,000 groups", ["sim", "--seconds", "0.1", "--robot", str(many)]
     sim = lambda name, xml, **files: [
         "sim", "--seconds", "0.1", "--robot", str(robot(folder / name, xml, **files))
     ]
@@ -154,6 +157,18 @@ def cases(folder):
     yield "MJCF", "texture, a PNG of 4 MB", sim("texture", texture, beside=large)
     cube = with_asset('<texture name="t" type="cube" builtin="flat" width="30000"/>')
     yield "MJCF", "texture, six faces of 30,000²", sim("cube", cube)
+    shape = with_asset('<mesh name="m" builtin="supersphere" params="20000 1 1"/>')
+    yield "MJCF", "a mesh of 20,000² points by `builtin`", sim("shape", shape)
+    with_element = lambda text: g1.replace("<worldbody>", text + "<worldbody>", 1)
+    user = with_element('<sensor><user dim="400000000"/></sensor>')
+    yield "MJCF", "a sensor of 400 M numbers", sim("sensor", user)
+    option = '<option iterations="2000000000" tolerance="0" ls_tolerance="0" ls_iterations="2000000000"/>'
+    yield "MJCF", "2 G iterations, tolerance 0", sim("iterations", with_element(option))
+    cells = mjcf(
+        '<flexcomp name="f" type="grid" count="3 3 3" spacing="0.1 0.1 0.1" dim="3" dof="trilinear" '
+        'cellcount="40 40 40" radius="0.01" mass="1"/>'
+    )
+    yield "MJCF", "`flexcomp` of 40³ cells", sim("cells", cells)
     geoms = mjcf('<geom size="1"/>' * 200_000)
     yield "MJCF", "200,000 geoms", sim("geoms", geoms)
     sites = mjcf('<replicate count="2000">' + "<site/>" * 500 + "</replicate>")
@@ -166,6 +181,9 @@ def cases(folder):
     with open(folder / "large.onnx", "wb") as file:
         file.truncate(300 << 20)
     yield "ONNX", "300 MB of zeros", ["observe", str(folder / "large.onnx"), "--layout", "g1_loco"]
+    (folder / "entries.onnx").write_bytes(b"\x72\x00" * (50 << 20))
+    yield "ONNX", "50 M empty entries", ["observe", str(folder / "entries.onnx")]
+    os.remove(folder / "entries.onnx")
     (folder / "budget.onnx").write_bytes(onnx_with({b"silc_budget": b"#" * (200 << 20)}))
     yield "ONNX", "a budget of 200 MB inside", ["observe", str(folder / "budget.onnx")]
     os.remove(folder / "budget.onnx")

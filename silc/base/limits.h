@@ -33,6 +33,8 @@ inline constexpr std::int64_t kMaxGraphElements = std::int64_t{1} << 26;   // of
 inline constexpr std::int64_t kMaxActiveElements = std::int64_t{1} << 19;
 inline constexpr std::int64_t kMaxGraphNodes = 20'000;
 inline constexpr std::int64_t kMaxGraphWork = std::int64_t{1} << 27;  // multiply-adds per answer
+// Protobuf keeps some hundred bytes for an entry that takes two in the file.
+inline constexpr std::int64_t kMaxOnnxFields = std::int64_t{1} << 20;  // at all depths
 // Metadata is JSON, YAML and lists: some kilobytes, and hundreds where a trainer puts its settings.
 inline constexpr std::size_t kMaxMetadataBytes = std::size_t{4} << 20;  // [byte] keys and values
 // Shapes and indices are short; a chain of Concat could double them without end.
@@ -46,9 +48,23 @@ inline constexpr int kMaxMjcfFiles = 1'000;                           // of XML
 inline constexpr std::size_t kMaxAssetBytes = std::size_t{64} << 20;  // [byte] a mesh, an image
 inline constexpr std::int64_t kMaxMjcfGrid = std::int64_t{1} << 24;   // points of a height field
 inline constexpr std::int64_t kMaxMjcfGrids = std::int64_t{1} << 26;  // of all, and of textures
+// A shape that MuJoCo makes of numbers: it takes the hull of its points, some kilobytes each.
+inline constexpr std::int64_t kMaxMjcfShape = std::int64_t{1} << 16;   // points of one
+inline constexpr std::int64_t kMaxMjcfShapes = std::int64_t{1} << 20;  // of all
+// Sizes of user data, keyframes, sensors, actuators and histories, numbers of iterations: robots
+// have some tens, the solver 100. What sensors measure and keep are numbers of 8 bytes.
+inline constexpr std::int64_t kMaxMjcfCount = 1'000;
+inline constexpr std::int64_t kMaxMjcfReadings = std::int64_t{1} << 22;  // of all sensors
+inline constexpr std::int64_t kMaxMjcfImage = 16'384;                    // width of what is drawn
+inline constexpr std::int64_t kMaxLengthSteps = 10'000;  // of physics, for an actuator's range
 inline constexpr int kMaxModelBodies = 2'000;
 inline constexpr int kMaxModelGeoms = 10'000;
 inline constexpr std::int64_t kMaxModelBytes = std::int64_t{1} << 30;  // [byte] compiled
+
+// robot.yaml: groups, sets of gains, poses, IMUs, each looked for among its kind
+inline constexpr int kMaxRobotNames = 1'000;
+// terms of an observation: a policy has some ten
+inline constexpr std::size_t kMaxTerms = 1'000;
 
 // Numbers of robots and layouts: no servo of a humanoid comes near these, a slipped digit does.
 inline constexpr double kMinKp = 1e-6;   // [N·m/rad] a joint without a spring holds nothing
@@ -77,6 +93,10 @@ inline constexpr std::size_t kMaxNpyAxes = 64;            // NumPy's own limit
 // motions: ten hours at 30 frames per second
 inline constexpr std::size_t kMaxMotionBytes = std::size_t{1} << 30;  // [byte]
 inline constexpr int kMaxMotionFrames = 1 << 20;
+// of all that a training takes, at the control period: 46 hours at 50 per second, as all of AMASS
+inline constexpr int kMaxMotionTable = 1 << 23;
+// recorded states: three hours at 50 per second, in all chunks of a log
+inline constexpr int kMaxStates = 1 << 19;
 
 // scripts of a simulated robot
 inline constexpr std::size_t kMaxScriptBytes = std::size_t{1} << 20;  // [byte]

@@ -5,6 +5,12 @@
 #include <utility>
 
 namespace silc {
+namespace {
+
+// A longer word is no slip of a name: the table of the distance has the square of it.
+constexpr std::size_t kLongestName = 200;  // [byte]
+
+}  // namespace
 
 int EditDistance(std::string_view a, std::string_view b) {
   // three rows of the optimal-string-alignment table: two back for transpositions
@@ -29,8 +35,10 @@ int EditDistance(std::string_view a, std::string_view b) {
 std::vector<std::string> NearestNames(std::string_view word,
                                       const std::vector<std::string>& candidates,
                                       int count) {
+  if (word.size() > kLongestName) return {};
   std::vector<std::pair<int, std::string>> scored;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestName) continue;
     const bool contained = word.size() >= 3 && (candidate.find(word) != std::string::npos ||
                                                 word.find(candidate) != std::string_view::npos);
     const int distance = contained ? 1 : EditDistance(word, candidate);
@@ -59,6 +67,9 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& ca
     return text + "?";
   }
   if (candidates.empty() || candidates.size() > kShortList) return "";
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestName) return "";
+  }
   std::string text = "; known: ";
   for (std::size_t i = 0; i < candidates.size(); ++i) text += (i > 0 ? ", " : "") + candidates[i];
   return text;

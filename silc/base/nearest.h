@@ -11,7 +11,8 @@ namespace silc {
 int EditDistance(std::string_view a, std::string_view b);
 
 /// The candidates a user most likely meant by `word`, nearest first, at most `count`; those too far
-/// off to be a slip are left out. A word contained in a candidate counts as near.
+/// off to be a slip are left out, and so is what is longer than 200 bytes. A word contained in a
+/// candidate counts as near.
 std::vector<std::string> NearestNames(std::string_view word,
                                       const std::vector<std::string>& candidates,
                                       int count = 3);

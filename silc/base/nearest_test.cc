@@ -23,6 +23,16 @@ TEST(NearestNames, OrdersBySlipsAndDropsStrangers) {
   EXPECT_TRUE(NearestNames("gripper", joints).empty());
 }
 
+// The table of the distance has the product of the lengths: 10¹⁰ entries for two words of a file.
+TEST(NearestNames, WordsWithoutEndAreNotCompared) {
+  const std::string long_a(100'000, 'a');
+  const std::vector<std::string> names = {std::string(100'000, 'b'), "knee"};
+  EXPECT_TRUE(NearestNames(long_a, names).empty());
+  EXPECT_TRUE(NearestNames("kneee", names) == std::vector<std::string>{"knee"});
+  EXPECT_EQ(DidYouMean(long_a, names), "");
+  EXPECT_EQ(DidYouMean("zzzzzz", names), "");
+}
+
 TEST(DidYouMean, EndsAMessage) {
   EXPECT_EQ(DidYouMean("stnad", {"stand", "walk"}), "; did you mean stand?");
   EXPECT_EQ(DidYouMean("zzzzzz", {"stand", "walk"}), "; known: stand, walk");

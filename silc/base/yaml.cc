@@ -35,9 +35,19 @@ struct YamlNode::Impl {
   YAML::Node node;
   std::string file;
   std::string path;  // "actors.lower.joints[3]"
+  // a map's values by their keys: yaml-cpp goes through all keys for each that is asked for
+  mutable std::map<std::string, YAML::Node> index = {};
 
   std::shared_ptr<const Impl> Child(const YAML::Node& child, const std::string& child_path) const {
     return std::make_shared<const Impl>(Impl{child, file, child_path});
+  }
+  // Null where there is none. @pre this is a map
+  const YAML::Node* Find(const std::string& key) const {
+    if (index.empty()) {
+      for (const auto& entry : node) index.emplace(entry.first.Scalar(), entry.second);
+    }
+    const auto found = index.find(key);
+    return found == index.end() ? nullptr : &found->second;
   }
 };
 
@@ -192,12 +202,12 @@ std::vector<std::string> YamlNode::KeyNames() const {
 
 bool YamlNode::Has(const std::string& key) const {
   if (!IsMap()) Fail("must be a map of keys to values");
-  return impl_->node[key].IsDefined();
+  return impl_->Find(key) != nullptr;
 }
 
 YamlNode YamlNode::operator[](const std::string& key) const {
   if (!Has(key)) Fail("'" + key + "' is missing");
-  return YamlNode(impl_->Child(impl_->node[key], Join(impl_->path, key)));
+  return YamlNode(impl_->Child(*impl_->Find(key), Join(impl_->path, key)));
 }
 
 YamlNode YamlNode::operator[](int index) const {

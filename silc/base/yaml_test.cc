@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+
 #include <functional>
 
 #include "silc/base/error.h"
@@ -108,6 +111,23 @@ TEST(Yaml, LongListsDeepNestsAndSecondDocumentsAreRefused) {
             std::string::npos);
   EXPECT_EQ(Message("a: 1\n---\na: 2\n", [](const YamlNode&) {}),
             "f.yaml:2: a second document begins; one file is one document");
+}
+
+// yaml-cpp goes through all keys for each that is asked for: 10⁹ comparisons here.
+TEST(Yaml, EachOfManyKeysIsFoundAtOnce) {
+  constexpr int kKeys = 40'000;
+  std::string text;
+  for (int k = 0; k < kKeys; ++k) text += "k" + std::to_string(k) + ": " + std::to_string(k) + "\n";
+  const YamlNode root = YamlNode::Parse(text, "f");
+  const auto start = std::chrono::steady_clock::now();
+  for (int k = 0; k < kKeys; ++k) {
+    const std::string key = "k" + std::to_string(k);
+    ASSERT_TRUE(root.Has(key));
+    ASSERT_EQ(root[key].AsInt(), k);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 10);
+  EXPECT_FALSE(root.Has("k"));
 }
 
 }  // namespace

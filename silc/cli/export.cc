@@ -90,7 +90,7 @@ void Export(const ExportArguments& args) {
               model.metadata,
               args.half ? OnnxWeights::kHalf : OnnxWeights::kFloat);
   } catch (const ConfigError& error) {
-    throw ConfigError(args.from + ": --half: " + error.what());
+    throw ConfigError(args.from + (args.half ? ": --half: " : ": ") + error.what());
   }
   fmt::print("wrote {}: {} inputs, {} outputs, {:.2f} MB\n",
              Printable(args.to),

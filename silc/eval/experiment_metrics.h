@@ -241,8 +241,8 @@ struct ComLoadWalkMetrics : MetricTable {
   // against its own soles: what is left where the robot walks away
   AxisMetrics over_feet =
       DeclareAxes("over_feet", "over its own feet, ±10 N", "N/m", Better::kNeither);
-  AxisMetrics static_gravity = DeclareAxes(
-      "static_gravity", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
+  AxisMetrics static_gravity =
+      DeclareAxes("static_gravity", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
   AxisMetrics measured_over_model =
       DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
   // where the budget has a centre of mass

@@ -508,6 +508,25 @@ TEST(Frequency, RefusesAPointThatIsNotThereAndWhatThePolicyCannotAnswer) {
   EXPECT_THROW(RunFrequency(Stand(), options, {}), ConfigError);
 }
 
+// Half of a rate of 1 Hz is the lowest of the usual frequencies, and none is below it.
+TEST(Frequency, RefusesAPolicyWhoseRateLeavesNoFrequency) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const StandPolicy stand = DesignStandPolicy(robot);
+  ObservationLayout layout = stand.layout;
+  layout.control_dt = 1;
+  const Policy slow(std::make_shared<const Graph>(MlpGraph(stand.network, "obs", "actions")),
+                    layout,
+                    {robot.spec().joints, robot.spec().StandingPose().q});
+  try {
+    RunFrequency(slow, Options(1), {});
+    FAIL() << "not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("the policy's rate leaves no frequency"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // Galileo and a rope: the weight falls freely while the rope is slack, 0.2 m, and is then held to
 // the rope's length but for its give.
 TEST(HandImpact, TheWeightFallsFreelyUntilTheRopeIsTaut) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -88,6 +89,14 @@ std::vector<double> FrequenciesOf(const ExperimentOptions& options, const Policy
       throw ConfigError(fmt::format(
           "--frequencies: {:g} Hz is outside (0, {:g}), half of the policy's rate", f, nyquist));
     }
+  }
+  if (hz.empty()) {
+    throw ConfigError(
+        fmt::format("the policy's rate leaves no frequency: it acts every {:g} s and answers "
+                    "nothing above {:g} Hz, the lowest that is shaken is {:g} Hz",
+                    policy.layout().control_dt,
+                    nyquist,
+                    kHz.front()));
   }
   std::sort(hz.begin(), hz.end());
   const auto twice = std::adjacent_find(hz.begin(), hz.end());
@@ -390,13 +399,18 @@ ExperimentResult RunFrequency(const Policy& policy,
                               const Progress& progress) {
   const RobotModel robot = LoadRobot(options, {.firm_contacts = true});
   const std::vector<Point> points = PointsOf(options, robot);
+  const std::vector<double> hz = FrequenciesOf(options, policy);
   const UserBudget budget = options.Budget();
   const int trials_count = NumTrials(options);
+  const auto jobs = static_cast<std::int64_t>(trials_count) *
+                    static_cast<std::int64_t>(points.size() * hz.size());
+  if (jobs > std::numeric_limits<int>::max()) {
+    throw ConfigError("--frequencies: too many for as many trials");
+  }
   std::vector<FrequencyTrial> trials(trials_count);
   std::vector<ClosedLoop> settled;
   settled.reserve(trials_count);
   std::vector<Twin> twins(trials_count);
-  const std::vector<double> hz = FrequenciesOf(options, policy);
   // every robot stands first; then each shaking starts from its copy
   for (int k = 0; k < trials_count; ++k) {
     const TrialDraw draw{options.seeds[k / options.episodes], k % options.episodes};

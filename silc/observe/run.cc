@@ -103,8 +103,12 @@ void AppendStates(const std::string& path, const RobotModel& robot, bool log, Re
   const NpzFile file = ReadNpz(path);
   if (log && !file.Has("qpos")) return;  // a second without the policy
   const std::vector<double> qpos = file["qpos"].AsDoubles({kAnySize, model->nq});
-  const std::vector<double> qvel = file["qvel"].AsDoubles({kAnySize, model->nv});
   const auto rows = static_cast<std::int64_t>(qpos.size()) / model->nq;
+  if (out->rows + rows > kMaxStates) {
+    throw ConfigError(fmt::format(
+        "{}: with it there are more than {} states; give a part of them", path, kMaxStates));
+  }
+  const std::vector<double> qvel = file["qvel"].AsDoubles({kAnySize, model->nv});
   if (static_cast<std::int64_t>(qvel.size()) != rows * model->nv) {
     throw ConfigError(fmt::format("{}: qpos has {} rows and qvel {}: they must be the same states",
                                   path,

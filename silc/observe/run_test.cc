@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <numbers>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/npz/npz.h"
 #include "silc/observe/report_text.h"
 #include "silc/observe/shake.h"
@@ -172,6 +174,39 @@ TEST_F(Run, StatesThatDoNotFitAreRefused) {
 }
 
 // What a log of a robot has beside its states.
+// What counts is all chunks together: every moment is kept in part.
+TEST_F(Run, ALogWithoutEndIsRefused) {
+  const std::string folder = ::testing::TempDir() + "/silc_log_without_end";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const mjModel* model = robot_.model();
+  const auto zeros = [](const std::string& name, std::int64_t rows, std::int64_t width) {
+    NpzEntry entry{name, {rows, width}, {}, true};
+    entry.values.resize(static_cast<std::size_t>(rows * width));
+    return entry;
+  };
+  WriteNpz(folder + "/chunk_0.npz",
+           {zeros("qpos", 1, model->nq),
+            zeros("qvel", 1, model->nv),
+            zeros("tau", 1, robot_.num_joints()),
+            zeros("gravity_B", 1, 3),
+            zeros("command", 1, 5),
+            {"contact_mode", {1}, {0}},
+            {"session", {1}, {0}}});
+  // not WriteNpz(), which waits for the disk: these are 75 MB
+  std::ofstream(folder + "/chunk_1.npz", std::ios::binary)
+      << EncodeNpz({zeros("qpos", kMaxStates, model->nq), zeros("qvel", 1, model->nv)});
+  try {
+    ObserveStates(MakeLoop(robot_, policy_), folder, Options());
+    ADD_FAILURE() << "read";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("chunk_1.npz: with it there are more than 524288"),
+              std::string::npos)
+        << error.what();
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Run, ALogOfNonsenseIsRefused) {
   const std::string folder = ::testing::TempDir() + "bad_log";
   std::filesystem::create_directory(folder);

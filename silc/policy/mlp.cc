@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kMaxBranches = 64;
 constexpr int kMaxDepth = 256;
+// weights of all branches, a trunk that they share counted for each: it is copied as often
+constexpr std::int64_t kMaxMlpWeights = std::int64_t{1} << 25;
 
 class Recogniser {
  public:
@@ -80,6 +82,8 @@ class Recogniser {
     if (select != nullptr) {
       // columns the branch does not see are zero
       MlpLayer& first = layers.back();
+      weights_ += static_cast<std::int64_t>(first.outputs) * (network->inputs - first.inputs);
+      if (weights_ > kMaxMlpWeights) return false;
       std::vector<float> wide(U(first.outputs) * U(network->inputs), 0.0f);
       for (int o = 0; o < first.outputs; ++o) {
         for (int i = 0; i < first.inputs; ++i) {
@@ -96,8 +100,13 @@ class Recogniser {
     return network->branches.size() <= U(kMaxBranches);
   }
 
+  bool Fits(const MlpLayer& layer) {
+    weights_ += static_cast<std::int64_t>(layer.inputs) * layer.outputs;
+    return weights_ <= kMaxMlpWeights;
+  }
+
   // Takes one activation and affine map off the end; false when there is none, `id` unchanged.
-  bool Layer(ValueId* id, std::vector<MlpLayer>* layers) const {
+  bool Layer(ValueId* id, std::vector<MlpLayer>* layers) {
     MlpLayer layer;
     ValueId at = *id;
     const GraphNode* node = Producer(&at);
@@ -155,6 +164,7 @@ class Recogniser {
       layer.outputs = static_cast<int>(weight_first ? rows : cols);
       at = node->inputs[weight_first ? 1 : 0];
       if (Count(at) != layer.inputs || Count(node->output) != layer.outputs) return false;
+      if (!Fits(layer)) return false;
       layer.weight = weight_first ? w.data : Transposed(w.data, rows, cols, 1.0f);
       if (bias.size() == 1) bias.assign(U(layer.outputs), bias[0]);
       layer.bias = bias.empty() ? std::vector<float>(U(layer.outputs), 0.0f) : std::move(bias);
@@ -165,6 +175,7 @@ class Recogniser {
       layer.outputs = static_cast<int>(w.shape[node->trans_b ? 0 : 1]);
       at = node->inputs[0];
       if (Count(at) != layer.inputs || Count(node->output) != layer.outputs) return false;
+      if (!Fits(layer)) return false;
       if (node->trans_b) {
         layer.weight = w.data;
         for (float& x : layer.weight) x *= node->alpha;
@@ -249,6 +260,7 @@ class Recogniser {
   const Graph& graph_;
   ValueId input_;
   ValueId root_ = -1;
+  std::int64_t weights_ = 0;
   std::vector<const GraphNode*> producer_;
 };
 

@@ -188,6 +188,23 @@ TEST(RecogniseMlp, SeesThroughMatMulAddReshapesAndSlices) {
   for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(fast[i], exact[i], 1e-5);
 }
 
+// Written out, a trunk that 29 actors share is there 29 times: 1.4 GB of one matrix of 49 MB.
+TEST(RecogniseMlp, ATrunkThatIsCopiedTooOftenIsLeftAlone) {
+  constexpr int kWide = 3500, kActors = 29;
+  GraphBuilder b;
+  const ValueId x = b.AddInput("x", {1, 3});
+  ValueId h = b.AddMatMul("in", x, b.AddConstant("w0", {3, kWide}, std::vector<float>(3 * kWide)));
+  h = b.AddMatMul(
+      "trunk", h, b.AddConstant("w1", {kWide, kWide}, std::vector<float>(kWide * kWide)));
+  const ValueId last = b.AddConstant("w2", {kWide, 1}, std::vector<float>(kWide));
+  std::vector<ValueId> actors;
+  for (int k = 0; k < kActors; ++k) {
+    actors.push_back(b.AddMatMul("out" + std::to_string(k), h, last));
+  }
+  b.AddOutput("y", b.AddConcat("cat", actors, 1));
+  EXPECT_FALSE(RecogniseMlp(b.Finish(), 0, 0));
+}
+
 TEST(RecogniseMlp, LeavesOtherShapesAlone) {
   Rng rng(14);
   const auto weights = [&](GraphBuilder* b, ValueId x, int in, int out) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -11,13 +13,10 @@
 #include "silc/base/nearest.h"
 #include "silc/base/utf8.h"
 #include "silc/policy/index.h"
+#include "silc/stiffness/types.h"
 
 namespace silc {
 namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Everything Validate() says comes through here: "PLACE: key: what".
 [[noreturn]] void Fail(const std::string& place, const std::string& key, const std::string& what) {
@@ -62,9 +61,12 @@ void CheckNames(const std::string& place,
                 const std::vector<std::string>& names,
                 const std::vector<std::string>* among) {
   std::set<std::string> seen;
+  const std::set<std::string> known = among == nullptr
+                                          ? std::set<std::string>()
+                                          : std::set<std::string>{among->begin(), among->end()};
   for (const std::string& name : names) {
     if (!seen.insert(name).second) Fail(place, key, "'" + name + "' is listed twice");
-    if (among != nullptr && !Contains(*among, name)) {
+    if (among != nullptr && !known.contains(name)) {
       Fail(place, key, "'" + name + "' is not a joint of the layout" + DidYouMean(name, *among));
     }
   }
@@ -158,10 +160,12 @@ int TermFrames(const ObservationLayout& layout, const ObservationTerm& term) {
 }
 
 int ObservationWidth(const ObservationLayout& layout) {
-  int width = 0;
-  for (const ObservationTerm& term : layout.terms)
-    width += TermWidth(layout, term) * TermFrames(layout, term);
-  return width;
+  std::int64_t width = 0;
+  for (const ObservationTerm& term : layout.terms) {
+    width += std::int64_t{TermWidth(layout, term)} * TermFrames(layout, term);
+  }
+  // far beyond what Validate() lets through
+  return static_cast<int>(std::min<std::int64_t>(width, std::numeric_limits<int>::max()));
 }
 
 std::string DescribeTerms(const ObservationLayout& layout) {
@@ -188,6 +192,17 @@ std::string DescribeTerms(const ObservationLayout& layout) {
 void ObservationLayout::Validate(const std::string& place) const {
   if (!(control_dt > 0 && control_dt <= 1)) {
     Fail(place, "control_dt", std::to_string(control_dt) + " s must be in (0, 1]");
+  }
+  // a robot has no more, and so has its policy: names are compared with each other below
+  if (joints.size() > U(kMaxDofs)) {
+    Fail(place,
+         "joints",
+         std::to_string(joints.size()) + " joints; silc reads at most " + std::to_string(kMaxDofs));
+  }
+  if (terms.size() > kMaxTerms) {
+    Fail(place,
+         "terms",
+         std::to_string(terms.size()) + " terms; silc reads at most " + std::to_string(kMaxTerms));
   }
   CheckText(place, "name", name);
   CheckText(place, "input", input);

@@ -93,6 +93,26 @@ TEST(ObservationLayout, MistakesNameTheKey) {
   EXPECT_EQ(ErrorOf([](auto* l) { l->history = 0; }), "p: history: 0 must be in [1, 1000]");
 }
 
+// Each name is held against all others, and widths are multiplied.
+TEST(ObservationLayout, NamesAndWidthsWithoutEndAreRefused) {
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              for (int k = 0; k < 200'000; ++k) l->joints.push_back("j" + std::to_string(k));
+            }),
+            "p: joints: 200003 joints; silc reads at most 64");
+  EXPECT_EQ(ErrorOf([](auto* l) { l->terms.resize(100'000, l->terms[0]); }),
+            "p: terms: 100000 terms; silc reads at most 1000");
+  // 1000 × 3'000'000 elements are more than an int holds
+  EXPECT_EQ(ErrorOf([](auto* l) {
+              ObservationTerm term;
+              term.name = "wide";
+              term.constant.assign(3'000'000, 0);
+              term.history = 1000;
+              l->terms.push_back(term);
+              l->order = FrameOrder::kTermMajor;
+            }),
+            "p: terms: the observation is wider than 1000000");
+}
+
 // Names go into policies as JSON, which holds text alone: a training must not learn that at its
 // end.
 TEST(ObservationLayout, NamesThatAreNoTextAreRefused) {

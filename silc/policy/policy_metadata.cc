@@ -6,13 +6,16 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
+#include "silc/base/utf8.h"
 #include "silc/policy/layout_file.h"
 
 namespace silc {
@@ -92,6 +95,20 @@ std::string Join(const std::vector<T>& parts, char delimiter = ',') {
 
 // ------------------------------------------------------------------------------------- the silc
 // block
+
+/// Of JSON that says a key twice the library keeps the last in silence, and another reader the
+/// first: such text is refused, as in YAML. Throws json::exception where it is no JSON.
+json ParseJson(const std::string& text, const std::string& place, const std::string& key) {
+  std::vector<std::set<std::string>> open;  // the keys of every object whose end has not come yet
+  return json::parse(text, [&](int, json::parse_event_t event, const json& value) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second) {
+      Fail(place, key, "'" + Printable(value.get<std::string>()) + "' is given twice");
+    }
+    return true;
+  });
+}
 
 /// A JSON object read key by key; what was not asked for is an error in the end.
 class Object {
@@ -280,7 +297,7 @@ bool HasHolosomaGains(const Metadata& metadata) {
 ObservationLayout LayoutFromSilcBlock(const Metadata& metadata, const std::string& place) {
   json block;
   try {
-    block = json::parse(Value(metadata, "silc", place));
+    block = ParseJson(Value(metadata, "silc", place), place, "silc");
   } catch (const json::exception& error) {
     Fail(place, "silc", std::string("is no JSON: ") + error.what());
   }
@@ -365,6 +382,11 @@ ObservationLayout LayoutFromMjlab(const Metadata& metadata,
   const bool named = metadata.contains("observation_names");
   const std::vector<std::string> names =
       named ? Split(Value(metadata, "observation_names", place), ',') : known;
+  if (names.size() > kMaxTerms) {
+    Fail(place,
+         "observation_names",
+         std::to_string(names.size()) + " terms; silc reads at most " + std::to_string(kMaxTerms));
+  }
   const auto strings = [&](const char* key) {
     return metadata.contains(key) ? Split(Value(metadata, key, place), ',')
                                   : std::vector<std::string>();
@@ -457,7 +479,7 @@ void TakeHolosomaGains(const Metadata& metadata,
   const auto list = [&](const char* key) {
     json value;
     try {
-      value = json::parse(Value(metadata, key, place));
+      value = ParseJson(Value(metadata, key, place), place, key);
     } catch (const json::exception& error) {
       Fail(place, key, std::string("is no JSON: ") + error.what());
     }

@@ -232,6 +232,28 @@ TEST(PolicyMetadata, ADamagedBlockIsToldWhere) {
   }
 }
 
+// Two readers might take one each.
+TEST(PolicyMetadata, AKeyGivenTwiceIsRefused) {
+  Rng rng(3);
+  const auto error_of = [](const Metadata& metadata) {
+    try {
+      ChooseLayout(metadata, "", kLayouts, "p.onnx");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  Metadata metadata = MetadataFor(ChooseLayout(Mjlab(), "", kLayouts, "p.onnx"), "run");
+  EXPECT_EQ(error_of(metadata), "no error");
+  const std::string sound = metadata["silc"];
+  metadata["silc"].insert(metadata["silc"].size() - 1, ",\"kp\":[999,999]");
+  EXPECT_EQ(error_of(metadata), "p.onnx: metadata 'silc': 'kp' is given twice");
+  metadata["silc"] = sound;
+  const std::size_t at = metadata["silc"].find("\"action\":{") + 10;
+  metadata["silc"].insert(at, "\"joints\":[],");
+  EXPECT_EQ(error_of(metadata), "p.onnx: metadata 'silc': 'joints' is given twice");
+}
+
 TEST(PolicyMetadata, HolosomasGainsAreTakenByName) {
   ObservationLayout layout = ThreeJointLayout();
   layout.kp.clear();

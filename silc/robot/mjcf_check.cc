@@ -40,12 +40,69 @@ double ProductOf(const std::string& text) {
   }
 }
 
+// The numbers of a text.
+std::vector<double> NumbersIn(const std::string& text) {
+  std::vector<double> numbers;
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const double value = std::strtod(at, &end);
+    if (end == at) return numbers;
+    numbers.push_back(value);
+  }
+}
+
 // An attribute's text, "" where there is none; its numbers, 1 where there are none.
 std::string TextOf(const XmlTag& tag, const char* key) {
   const auto found = tag.attributes.find(key);
   return found == tag.attributes.end() ? std::string() : found->second;
 }
 double NumberOf(const XmlTag& tag, const char* key) { return ProductOf(TextOf(tag, key)); }
+
+// Attributes whose value is how many of something MuJoCo makes, or how often it repeats a step.
+struct Counted {
+  const char* tag;  // nullptr: of any element
+  const char* attribute;
+  std::int64_t most;
+};
+constexpr Counted kCounted[] = {
+    {"size", "nkey", kMaxMjcfCount},
+    {"size", "nuserdata", kMaxMjcfCount},
+    {"size", "nuser_body", kMaxMjcfCount},
+    {"size", "nuser_jnt", kMaxMjcfCount},
+    {"size", "nuser_geom", kMaxMjcfCount},
+    {"size", "nuser_site", kMaxMjcfCount},
+    {"size", "nuser_cam", kMaxMjcfCount},
+    {"size", "nuser_tendon", kMaxMjcfCount},
+    {"size", "nuser_actuator", kMaxMjcfCount},
+    {"size", "nuser_sensor", kMaxMjcfCount},
+    {"option", "iterations", kMaxMjcfCount},
+    {"option", "ls_iterations", kMaxMjcfCount},
+    {"option", "noslip_iterations", kMaxMjcfCount},
+    {"option", "ccd_iterations", kMaxMjcfCount},
+    {"option", "sdf_iterations", kMaxMjcfCount},
+    {"option", "sdf_initpoints", kMaxMjcfCount},
+    {"numeric", "size", kMaxMjcfCount},
+    {"user", "dim", kMaxMjcfCount},
+    {"contact", "num", kMaxMjcfCount},
+    {nullptr, "actdim", kMaxMjcfCount},
+    {nullptr, "nsample", kMaxMjcfCount},
+    {"quality", "offsamples", kMaxMjcfCount},
+    {"quality", "numslices", kMaxMjcfCount},
+    {"quality", "numstacks", kMaxMjcfCount},
+    {"quality", "numquads", kMaxMjcfCount},
+    {"quality", "shadowsize", kMaxMjcfImage},
+    {"global", "offwidth", kMaxMjcfImage},
+    {"global", "offheight", kMaxMjcfImage},
+    {"camera", "resolution", kMaxMjcfImage},
+};
+
+// Points of a mesh that MuJoCo makes of numbers: a grid of the first two, or of the first alone in
+// both directions.
+double ShapePoints(const std::string& params) {
+  const std::vector<double> numbers = NumbersIn(params);
+  const double first = numbers.empty() ? 0 : numbers[0];
+  return std::max(ProductOf(params), first * first);
+}
 
 bool IsFile(const fs::path& path) {
   std::error_code error;
@@ -68,11 +125,14 @@ struct Count {
   double bodies = 0, geoms = 0;
   double elements = 0;  // of any kind, those two included
   double points = 0;    // of height fields and textures
+  double shapes = 0;    // points of meshes made of numbers
+  double readings = 0;  // numbers that sensors measure and keep
 };
 
 // What was read so far, of a model and of those it attaches.
 struct Work {
   int files = 0, elements = 0;
+  double pixels = 0;  // of the largest camera
   std::size_t xml_bytes = 0, asset_bytes = 0;
   std::vector<fs::path> open;  // from the first file to the one that is read now
 };
@@ -148,6 +208,8 @@ class ModelCheck {
       for (const char* key : {"assetdir", "meshdir", "texturedir"}) {
         if (!TextOf(tag, key).empty()) folders_.insert(folder_ / TextOf(tag, key));
       }
+    } else if (tag.name == "camera") {
+      work_->pixels = std::max(work_->pixels, NumberOf(tag, "resolution"));
     } else if (tag.name == "mujoco" && !TextOf(tag, "model").empty()) {
       name_ = TextOf(tag, "model");
     } else if (tag.name == "model" && !TextOf(tag, "file").empty()) {
@@ -188,7 +250,7 @@ class ModelCheck {
              tag.line,
              "<" + tag.name + "> makes more than " + std::to_string(kMaxModelBodies) + " bodies");
       }
-      count_.bodies += made;
+      count_.bodies += made + copies * Nodes(tag);
     } else if (tag.name == "body") {
       count_.bodies += copies;
     } else if (tag.name == "geom") {
@@ -199,9 +261,23 @@ class ModelCheck {
       count_.geoms += copies * attached.geoms;
       count_.elements += copies * attached.elements;
       count_.points += copies * attached.points;
+      count_.shapes += copies * attached.shapes;
+      count_.readings += copies * attached.readings;
     } else if (tag.name == "hfield" || tag.name == "texture") {
       WeighGrid(path, tag);
+    } else if (tag.name == "mesh" && !TextOf(tag, "builtin").empty()) {
+      const double points = ShapePoints(TextOf(tag, "params"));
+      if (!(points <= static_cast<double>(kMaxMjcfShape))) {
+        Fail(path,
+             tag.line,
+             "<mesh builtin>: params make more than " + std::to_string(kMaxMjcfShape) + " points");
+      }
+      count_.shapes += points;
+    } else if (tag.name == "lengthrange") {
+      WeighLengthRange(path, tag);
     }
+    WeighCounts(path, tag);
+    count_.readings += copies * Readings(tag);
     count_.elements += copies;
     ++work_->elements;
     if (tag.name != "model") WeighFiles(path, tag);
@@ -216,6 +292,8 @@ class ModelCheck {
     hold(count_.elements, kMaxModelElements, "elements");
     hold(work_->elements, kMaxModelElements, "elements in all files");
     hold(count_.points, kMaxMjcfGrids, "points of height fields and textures");
+    hold(count_.shapes, kMaxMjcfShapes, "points of meshes with params");
+    hold(count_.readings, kMaxMjcfReadings, "numbers of sensors and their histories");
     if (holds && !tag.empty) open_.push_back({tag.name, TextOf(tag, "name"), inner, before});
   }
 
@@ -224,6 +302,8 @@ class ModelCheck {
     return {count_.bodies - open.before.bodies,
             count_.geoms - open.before.geoms,
             count_.elements - open.before.elements,
+            0,
+            0,
             0};
   }
 
@@ -234,7 +314,7 @@ class ModelCheck {
     }
     const auto found = named_.find(label);
     if (found != named_.end()) return found->second;
-    return {count_.bodies, count_.geoms, count_.elements, 0};
+    return {count_.bodies, count_.geoms, count_.elements, 0, 0, 0};
   }
 
   // What an <attach> makes once: of another model, or of this one again.
@@ -246,14 +326,69 @@ class ModelCheck {
     Count most;  // of all, where none has that name: MuJoCo may know it by another
     for (const auto& model : models_) {
       Count other = model->Named(label);
-      other.points = model->count_.points;  // its assets come along
+      other.points = model->count_.points;  // its assets and sensors come along
+      other.shapes = model->count_.shapes;
+      other.readings = model->count_.readings;
       if (model->name_ == name) return other;
       most = {std::max(most.bodies, other.bodies),
               std::max(most.geoms, other.geoms),
               std::max(most.elements, other.elements),
-              std::max(most.points, other.points)};
+              std::max(most.points, other.points),
+              std::max(most.shapes, other.shapes),
+              std::max(most.readings, other.readings)};
     }
     return most;
+  }
+
+  static void WeighCounts(const std::string& path, const XmlTag& tag) {
+    for (const Counted& counted : kCounted) {
+      if (counted.tag != nullptr && tag.name != counted.tag) continue;
+      for (const double number : NumbersIn(TextOf(tag, counted.attribute))) {
+        if (number <= static_cast<double>(counted.most)) continue;  // a NaN is not
+        Fail(path,
+             tag.line,
+             "<" + tag.name + ">: " + counted.attribute + " is more than " +
+                 std::to_string(counted.most));
+      }
+    }
+  }
+
+  // A range that is not given is looked for with a simulation of its own.
+  static void WeighLengthRange(const std::string& path, const XmlTag& tag) {
+    const auto number = [&](const char* key, double usual) {
+      const std::vector<double> numbers = NumbersIn(TextOf(tag, key));
+      return numbers.empty() ? usual : numbers[0];
+    };
+    const double steps = number("inttotal", 10) / number("timestep", 0.01);  // MuJoCo's own
+    if (steps >= 0 && steps <= static_cast<double>(kMaxLengthSteps)) return;
+    Fail(path,
+         tag.line,
+         "<lengthrange>: inttotal is more than " + std::to_string(kMaxLengthSteps) + " timesteps");
+  }
+
+  // Bodies at the corners of a flexcomp's cells, and at their middles.
+  static double Nodes(const XmlTag& tag) {
+    const std::vector<double> cells = NumbersIn(TextOf(tag, "cellcount"));
+    if (cells.empty()) return 0;
+    double nodes = 1;
+    for (const double cell : cells) {
+      nodes *= TextOf(tag, "dof") == "quadratic" ? 2 * cell + 1 : cell + 1;
+    }
+    return std::isfinite(nodes) ? std::max(0.0, nodes) : HUGE_VAL;
+  }
+
+  // Numbers that a sensor measures and keeps.
+  double Readings(const XmlTag& tag) const {
+    // the present and the history
+    const double kept = tag.attributes.contains("nsample") ? 1 + NumberOf(tag, "nsample") : 1;
+    if (tag.name == "user") return kept * NumberOf(tag, "dim");
+    if (tag.name == "contact") return 17 * kept * NumberOf(tag, "num");
+    // a number or more for each pixel of a camera, each point of a mesh
+    if (tag.name == "rangefinder" && tag.attributes.contains("camera")) {
+      return 8 * kept * work_->pixels;
+    }
+    if (tag.name == "tactile") return 65536 * kept;
+    return tag.attributes.contains("nsample") ? 16 * kept : 0;
   }
 
   // A height field or a texture, by its numbers and by the images it names.

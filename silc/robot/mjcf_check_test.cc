@@ -92,6 +92,64 @@ TEST(MjcfCheck, FewWordsDoNotMakeMillions) {
             "no error");
 }
 
+// MuJoCo makes the points and takes their hull; some of these ended the process.
+TEST(MjcfCheck, ShapesOfNumbersAreBounded) {
+  for (const std::string shape : {"\"supersphere\" params=\"20000 1 1\"",
+                                  "\"plate\" params=\"20000 20000\"",
+                                  "\"cone\" params=\"20000000 1\"",
+                                  "\"wedge\" params=\"&#50;0000 20000 90 90 0\""}) {
+    ExpectRefused(WithAsset("<mesh name=\"m\" builtin=" + shape + "/>"),
+                  "tiny.xml:3: <mesh builtin>: params make more than 65536 points");
+  }
+  std::string many;
+  for (int k = 0; k < 20; ++k) {
+    many += "<mesh name=\"m" + std::to_string(k) + "\" builtin=\"plate\" params=\"250 250\"/>";
+  }
+  ExpectRefused(WithAsset(many), "more than 1048576 points of meshes with params");
+  EXPECT_EQ(LoadError(WithAsset(R"(<mesh name="m" builtin="supersphere" params="30 1 1"/>)")),
+            "no error");
+}
+
+// A number of ten digits that MuJoCo makes memory or hours of.
+TEST(MjcfCheck, NumbersThatAreCountsAreBounded) {
+  const auto before_world = [](const std::string& inserted) {
+    return Changed(kTinyBipedMjcf, "<worldbody>", inserted + "<worldbody>");
+  };
+  for (const auto& [element, attribute] : std::map<std::string, std::string>{
+           {"<size nkey=\"40000000\"/>", "nkey"},
+           {"<size nuserdata=\"400000000\"/>", "nuserdata"},
+           {"<size nuser_geom=\"20000000\"/>", "nuser_geom"},
+           {"<size nuser_sensor=\"20000000\"/>", "nuser_sensor"},
+           {"<option iterations=\"2000000000\" tolerance=\"0\"/>", "iterations"},
+           {"<option ls_iterations=\"2000000000\" ls_tolerance=\"0\"/>", "ls_iterations"},
+           {"<option noslip_iterations=\"1000000\" noslip_tolerance=\"0\"/>", "noslip_iterations"},
+           {"<option ccd_iterations=\"100000000\"/>", "ccd_iterations"},
+           {"<sensor><user dim=\"400000000\"/></sensor>", "dim"},
+           {"<sensor><contact geom1=\"l_sole\" num=\"100000000\"/></sensor>", "num"},
+           {"<sensor><clock nsample=\"400000000\" interval=\"0.01\"/></sensor>", "nsample"},
+           {"<custom><numeric name=\"x\" size=\"400000000\" data=\"1\"/></custom>", "size"},
+           {"<actuator><general site=\"s\" dyntype=\"user\" actdim=\"400000000\"/></actuator>",
+            "actdim"}}) {
+    ExpectRefused(before_world(element), ": " + attribute + " is more than 1000");
+  }
+  // each is allowed, all together are not
+  std::string sensors;
+  for (int k = 0; k < 10; ++k) {
+    sensors += "<user name=\"u" + std::to_string(k) + "\" dim=\"1000\" nsample=\"1000\"/>";
+  }
+  ExpectRefused(before_world("<sensor>" + sensors + "</sensor>"),
+                "more than 4194304 numbers of sensors and their histories");
+  ExpectRefused(before_world(R"(<compiler><lengthrange mode="all" inttotal="1e9"/></compiler>)"),
+                "<lengthrange>: inttotal is more than 10000 timesteps");
+  ExpectRefused(WithWorld(R"(<flexcomp name="f" type="grid" count="3 3 3" spacing="0.1 0.1 0.1"
+                          dim="3" dof="trilinear" cellcount="40 40 40" radius="0.01" mass="1"/>)"),
+                "more than 2000 bodies");
+  EXPECT_EQ(LoadError(before_world(R"(<size nkey="3" nuserdata="10" nuser_geom="2"/>
+                                   <option iterations="100" ls_iterations="50"/>
+                                   <sensor><user name="u" dim="3"/></sensor>)")),
+            "no error");
+}
+
 TEST(MjcfCheck, IncludedFilesAreLookedInto) {
   const TinyBipedFolder files(kTinyBipedYaml, WithWorld("<include file=\"more.xml\"/>"));
   WriteFileAtomically(files.folder() + "/more.xml",

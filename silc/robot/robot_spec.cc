@@ -13,6 +13,7 @@
 #include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
+#include "silc/stiffness/types.h"
 
 namespace silc {
 namespace {
@@ -267,6 +268,16 @@ const T& Find(const RobotSpec& spec,
                     DidYouMean(name, NamesOf(items)));
 }
 
+// The keys of a map whose values are kept by their names.
+std::vector<std::string> NamesIn(const YamlNode& node) {
+  std::vector<std::string> names = node.KeyNames();
+  if (names.size() > static_cast<std::size_t>(kMaxRobotNames)) {
+    node.Fail(std::to_string(names.size()) + " names are more than " +
+              std::to_string(kMaxRobotNames));
+  }
+  return names;
+}
+
 SafetySpec ReadSafety(const YamlNode& node) {
   node.Keys({"machine_modes",
              "command_period",
@@ -292,7 +303,7 @@ SafetySpec ReadSafety(const YamlNode& node) {
     node["max_command"].Fail("must be three numbers: vx, vy [m/s], yaw rate [rad/s]");
   }
   for (int i = 0; i < 3; ++i) node["max_command"][i].AsDoubleIn(0, 100);
-  for (const std::string& name : node["faults"].KeyNames()) {
+  for (const std::string& name : NamesIn(node["faults"])) {
     const YamlNode row = node["faults"][name];
     row.Keys({"limit", "ticks"}, {"reaction"});
     SafetyRule rule{
@@ -332,6 +343,11 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   spec.model_file = (fs::path(path).parent_path() / root["model"].AsString()).string();
 
   const YamlNode joints = root["joints"];
+  if (joints.size() > kMaxDofs) {
+    joints.Fail(std::to_string(joints.size()) + " joints are more than " +
+                std::to_string(kMaxDofs) +
+                "\n  Raise kMaxDofs in silc/stiffness/types.h and build again.");
+  }
   for (int i = 0; i < joints.size(); ++i) {
     const std::string name = joints[i].AsString();
     if (name.empty() || name.find('*') != std::string::npos) {
@@ -344,7 +360,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   }
   if (spec.joints.empty()) joints.Fail("must list at least one joint");
 
-  for (const std::string& name : root["groups"].KeyNames()) {
+  for (const std::string& name : NamesIn(root["groups"])) {
     const YamlNode node = root["groups"][name];
     if (std::find(spec.joints.begin(), spec.joints.end(), name) != spec.joints.end()) {
       node.Fail("is the name of a joint; call the group something else");
@@ -353,7 +369,7 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
   }
 
   std::vector<std::string> actor_of(spec.joints.size());
-  for (const std::string& name : root["actors"].KeyNames()) {
+  for (const std::string& name : NamesIn(root["actors"])) {
     const YamlNode node = root["actors"][name];
     spec.actors.push_back(ReadGroup(spec, node, name));
     for (int joint : spec.actors.back().joints) {
@@ -383,17 +399,17 @@ RobotSpec FromYaml(const YamlNode& root, const std::string& path) {
     }
   }
   if (root.Has("imus")) {
-    for (const std::string& name : root["imus"].KeyNames()) {
+    for (const std::string& name : NamesIn(root["imus"])) {
       spec.imus.push_back({name, root["imus"][name].AsString()});
     }
   }
 
-  for (const std::string& name : root["gains"].KeyNames()) {
+  for (const std::string& name : NamesIn(root["gains"])) {
     spec.gains.push_back(ParseGainSet(spec, root["gains"][name], name));
   }
   spec.default_gains = root["default_gains"].AsChoice(NamesOf(spec.gains));
 
-  for (const std::string& name : root["poses"].KeyNames()) {
+  for (const std::string& name : NamesIn(root["poses"])) {
     const YamlNode node = root["poses"][name];
     node.Keys({"base_height", "joints"});
     spec.poses.push_back({name,

@@ -207,6 +207,23 @@ TEST_F(G1Spec, PosesAreMirrorSymmetric) {
   }
 }
 
+// Each name is looked for among the others.
+TEST(RobotSpec, NamesWithoutEndAreRefused) {
+  std::string joints, groups;
+  for (int k = 0; k < 65; ++k) joints += "j" + std::to_string(k) + ", ";
+  for (int k = 0; k < 20'000; ++k) groups += "\n  g" + std::to_string(k) + ": [\"*_hip\"]";
+  const auto changed = [](const std::string& from, const std::string& to) {
+    std::string yaml = kTinyBipedYaml;
+    return yaml.replace(yaml.find(from), from.size(), to);
+  };
+  EXPECT_NE(ErrorOf(changed("[r_knee, l_knee", "[" + joints + "r_knee, l_knee"))
+                .find("joints: 69 joints are more than 64"),
+            std::string::npos);
+  const std::string hips = "hips: [\"*_hip\"]";
+  const std::string error = ErrorOf(changed(hips, hips + groups));
+  EXPECT_NE(error.find("groups: 20003 names are more than 1000"), std::string::npos) << error;
+}
+
 // Tried one start after the other, 24 stars against a name of 60 letters take years.
 TEST(RobotSpec, APatternOfManyStarsIsMatchedAtOnce) {
   std::string yaml = kTinyBipedYaml, stars;

@@ -54,6 +54,11 @@ void ForEachEigenvalue(const Eigen::MatrixXd& T, int size, const Visitor& visit)
   }
 }
 
+// Frames that feed back on the next action.
+std::size_t FramesUsed(const PolicyJacobians& jacobians, bool torque) {
+  return std::max(jacobians.J_a.size(), torque ? jacobians.J_tau.size() : 0);
+}
+
 }  // namespace
 
 ActionLoop::ActionLoop(int nv, int frames) : nv_(nv) {
@@ -61,7 +66,7 @@ ActionLoop::ActionLoop(int nv, int frames) : nv_(nv) {
   absolute_.resize(nv, nv);
   direction_.resize(nv);
   image_.resize(Padded(nv));
-  Resize(frames);
+  Resize(std::min(frames, std::max(1, kMaxActionLoop / nv)));
 }
 
 void ActionLoop::Resize(int frames) {
@@ -93,12 +98,16 @@ void ActionLoop::Space::Resize(int size, int forward_steps) {
   reduction = Eigen::HessenbergDecomposition<Eigen::MatrixXd>(Eigen::MatrixXd::Zero(steps, steps));
 }
 
+bool ActionLoop::TooLong(const PolicyJacobians& jacobians, bool torque) const {
+  return FramesUsed(jacobians, torque) > static_cast<std::size_t>(kMaxActionLoop / nv_);
+}
+
 // blocks_ = [A_0 A_1 …], A_i = J_a[i] + J_tau[i] Kp α. False when there is no loop at all.
 bool ActionLoop::Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque) {
   SILC_CHECK(servo.nv() == nv_ && servo.alpha.size() == nv_);
   const int actions = static_cast<int>(jacobians.J_a.size());
   const int torques = torque ? static_cast<int>(jacobians.J_tau.size()) : 0;
-  const int used = std::max(actions, torques);
+  const int used = static_cast<int>(FramesUsed(jacobians, torque));
   if (used == 0) return false;
   if (used > frames_) Resize(used);
   for (int i = 0; i < frames_; ++i) {
@@ -341,6 +350,9 @@ ActionLoopRadius ActionLoop::Schur() {
 ActionLoopRadius ActionLoop::Exact(const Servo& servo,
                                    const PolicyJacobians& jacobians,
                                    bool torque) {
+  if (TooLong(jacobians, torque)) {
+    return {StiffnessStatus::kLongActionLoop, kNan, ActionLoopMethod::kNone};
+  }
   if (!Gather(servo, jacobians, torque)) return {StiffnessStatus::kOk, 0, ActionLoopMethod::kNone};
   if (!blocks_.allFinite()) {
     return {StiffnessStatus::kNotFinite, kNan, ActionLoopMethod::kExact};
@@ -351,6 +363,9 @@ ActionLoopRadius ActionLoop::Exact(const Servo& servo,
 ActionLoopRadius ActionLoop::Fast(const Servo& servo,
                                   const PolicyJacobians& jacobians,
                                   bool torque) {
+  if (TooLong(jacobians, torque)) {
+    return {StiffnessStatus::kLongActionLoop, kNan, ActionLoopMethod::kNone};
+  }
   if (!Gather(servo, jacobians, torque)) return {StiffnessStatus::kOk, 0, ActionLoopMethod::kNone};
   if (!blocks_.allFinite()) {
     return {StiffnessStatus::kNotFinite, kNan, ActionLoopMethod::kBound};

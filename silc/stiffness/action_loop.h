@@ -11,6 +11,11 @@
 
 namespace silc {
 
+/// Joints times frames of the longest action loop that is judged: its companion matrix has that
+/// many rows, and the Schur decomposition takes time with the third power, here some two seconds.
+/// Policies have 5 to 10 frames of 29 joints.
+inline constexpr int kMaxActionLoop = 640;
+
 /// How the answer about the action loop was found.
 enum class ActionLoopMethod {
   kNone,     ///< the policy does not see its actions (or its torques): nothing to be unstable
@@ -33,7 +38,8 @@ struct ActionLoopRadius {
 ///
 /// (the torque seen at step t was made by the action of step t−1). Stable when every eigenvalue of
 /// the block companion matrix, nv·H square, lies inside the unit circle. Nothing here allocates
-/// after construction unless a history longer than `frames` arrives.
+/// after construction unless a history longer than `frames` arrives. Where nv·H is more than
+/// kMaxActionLoop the answer is kLongActionLoop.
 class ActionLoop {
  public:
   ActionLoop(int nv, int frames);
@@ -78,6 +84,7 @@ class ActionLoop {
   };
 
   void Resize(int frames);
+  bool TooLong(const PolicyJacobians& jacobians, bool torque) const;
   bool Gather(const Servo& servo, const PolicyJacobians& jacobians, bool torque);
   double ProvenBound();
   void Advance(const double* from, double* to);

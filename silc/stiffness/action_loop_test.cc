@@ -234,6 +234,30 @@ TEST(ActionLoop, NoPreviousActionsMeansNoLoop) {
   EXPECT_EQ(radius.method, ActionLoopMethod::kNone);
 }
 
+// A thousand frames of 29 joints would be matrices of 29,000 rows.
+TEST(ActionLoop, AHistoryWithoutEndIsNotJudged) {
+  constexpr int kJoints = 29;
+  Rng rng(5);
+  const Servo servo = test::RandomServo(kJoints, &rng);
+  PolicyJacobians policy;
+  policy.J_a.assign(1000, MatrixXd::Identity(kJoints, kJoints) * 1e-3);
+  for (const int frames : {5, 1000}) {
+    ActionLoop loop(kJoints, frames);
+    for (const ActionLoopRadius& radius :
+         {loop.Exact(servo, policy, true), loop.Fast(servo, policy, true)}) {
+      EXPECT_EQ(radius.status, StiffnessStatus::kLongActionLoop);
+      EXPECT_TRUE(std::isnan(radius.rho));
+    }
+  }
+  // what the policy sees of its torques counts as well, where they are followed
+  std::swap(policy.J_a, policy.J_tau);
+  ActionLoop loop(kJoints, 1);
+  EXPECT_EQ(loop.Fast(servo, policy, true).status, StiffnessStatus::kLongActionLoop);
+  EXPECT_EQ(loop.Fast(servo, policy, false).method, ActionLoopMethod::kNone);
+  // the policies there are have ten frames at most
+  EXPECT_GE(kMaxActionLoop, 10 * kMaxDofs);
+}
+
 TEST(ActionLoop, NanIsToldAndALongerHistoryIsTaken) {
   Rng rng(1);
   ActionLoop loop(3, 1);

@@ -41,6 +41,10 @@ const char* Describe(StiffnessStatus status) {
       return "in flight nothing outside holds the centre of mass: its static stiffness is zero and "
              "has no "
              "bound to keep";
+    case StiffnessStatus::kLongActionLoop:
+      return "not judged: the policy sees so many frames of its previous actions or torques that "
+             "the stability of their feedback is not worked out (kMaxActionLoop in "
+             "docs/limits.md)";
   }
   return "unknown status";
 }

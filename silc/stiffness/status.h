@@ -18,6 +18,7 @@ enum class StiffnessStatus {
   kBudgetNotPositive,      ///< the budget is not positive definite
   kNoConvergence,          ///< an eigenvalue iteration gave up
   kNoSupport,              ///< in flight: nothing holds the centre of mass, its stiffness is zero
+  kLongActionLoop,  ///< the policy sees more previous actions than kMaxActionLoop: not judged
 };
 
 /// A sentence a person can act on.

@@ -12,7 +12,7 @@ namespace {
 // A status is only worth having when each one says something of its own.
 TEST(StiffnessStatus, EveryOneHasItsOwnSentence) {
   std::set<std::string> sentences;
-  for (int k = 0; k <= static_cast<int>(StiffnessStatus::kNoSupport); ++k) {
+  for (int k = 0; k <= static_cast<int>(StiffnessStatus::kLongActionLoop); ++k) {
     const std::string text = Describe(static_cast<StiffnessStatus>(k));
     EXPECT_NE(text, "unknown status") << k;
     EXPECT_TRUE(sentences.insert(text).second) << text;

@@ -217,9 +217,23 @@ MotionLibrary::MotionLibrary(const std::vector<MotionClip>& clips,
   if (clips.empty()) return;
   const std::vector<int> order = TaskOrder(robot);
   const int lower = NumLower(robot), upper = static_cast<int>(order.size()) - lower;
+  const auto count_of = [&](const MotionClip& clip) {
+    return std::floor(clip.duration() / control_dt + 1e-9) + 1;
+  };
+  // a frame per second becomes fifty
+  double all = 0;
+  for (const MotionClip& clip : clips) {
+    all += count_of(clip);
+    if (all <= kMaxMotionTable) continue;
+    throw ConfigError(fmt::format("{}: with it the motions have more than {} frames of {:g} s",
+                                  clip.file,
+                                  kMaxMotionTable,
+                                  control_dt));
+  }
+  frames_.reserve(static_cast<std::size_t>(all) * kUpperJoints);
   first_.push_back(0);
   for (const MotionClip& clip : clips) {
-    const int count = static_cast<int>(std::floor(clip.duration() / control_dt + 1e-9)) + 1;
+    const int count = static_cast<int>(count_of(clip));
     for (int i = 0; i < count; ++i) {
       const double at = std::min(i * control_dt * clip.fps, clip.frames - 1.0);
       const int f = std::min(static_cast<int>(at), clip.frames - 2);

@@ -48,6 +48,7 @@ std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot);
 class MotionLibrary {
  public:
   MotionLibrary() = default;
+  /// Throws ConfigError where the clips have more than kMaxMotionTable frames together.
   /// @param robot  the clips'; its actor `upper` says whose angles are kept, and in which order
   MotionLibrary(const std::vector<MotionClip>& clips, double control_dt, const RobotSpec& robot);
 

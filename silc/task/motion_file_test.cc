@@ -177,5 +177,20 @@ TEST(MotionLibrary, ResamplesToTheControlPeriod) {
   EXPECT_EQ(MotionLibrary().num_clips(), 0);
 }
 
+// A file of 0.2 MB: a million frames, zeros, of a second each.
+TEST(MotionLibrary, FramesWithoutEndAreRefused) {
+  MotionClip clip{.file = "slow", .format = "mjlab", .joints = G1().num_joints(), .fps = 1};
+  clip.frames = 200'000;
+  clip.q.resize(static_cast<std::size_t>(clip.frames) * static_cast<std::size_t>(clip.joints));
+  try {
+    const MotionLibrary library({clip}, 0.02, G1().spec());
+    FAIL() << "made";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("slow: with it the motions have more than 8388608"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace silc

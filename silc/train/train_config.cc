@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "silc/base/data_folder.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
@@ -491,9 +493,14 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   if (!config.motions.empty()) {
     const RobotModel robot = RobotModel::Load(config.robot);
     std::vector<MotionClip> clips;
+    std::int64_t frames = 0;
     for (const InputFile& file : config.motions) {
       file.Check("Put the file back, or begin a new run with --motions.");
       clips.push_back(ReadMotion(file.path, robot));
+      if ((frames += clips.back().frames) > kMaxMotionTable) {
+        throw ConfigError(fmt::format(
+            "{}: with it the motions have more than {} frames", file.path, kMaxMotionTable));
+      }
     }
     env.motions = MotionLibrary(clips, robot.spec().control_period, robot.spec());
   }

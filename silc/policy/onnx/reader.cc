@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/policy/onnx/reader.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
@@ -163,6 +165,62 @@ Shape OnnxReader::InputShape(const pb::ValueInfoProto& input) const {
   return shape;
 }
 
+namespace {
+
+constexpr int kMaxMessageDepth = 100;  // protobuf's own
+
+// A base-128 number at bytes[*at]; false where it is cut short or too long.
+bool SkipVarint(std::string_view bytes, std::size_t* at, std::uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (*at >= bytes.size()) return false;
+    const auto byte = static_cast<unsigned char>(bytes[(*at)++]);
+    *value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// Fields of a message and of every message inside it, before any of them is kept. Without the
+// schema: what can be a message counts as one, and weights hardly ever can. Stops beyond the limit;
+// −1 for what is no message.
+std::int64_t CountFields(std::string_view bytes, int depth) {
+  if (depth > kMaxMessageDepth) return -1;
+  std::int64_t count = 0;
+  for (std::size_t at = 0; at < bytes.size() && count <= kMaxOnnxFields;) {
+    std::uint64_t tag = 0, size = 0;
+    if (!SkipVarint(bytes, &at, &tag) || tag >> 3 == 0) return -1;
+    ++count;
+    switch (tag & 7) {
+      case 0:
+        if (!SkipVarint(bytes, &at, &size)) return -1;
+        continue;
+      case 1:
+        size = 8;
+        break;
+      case 2:
+        if (!SkipVarint(bytes, &at, &size)) return -1;
+        break;
+      case 3:
+      case 4:  // where a group begins and ends
+        break;
+      case 5:
+        size = 4;
+        break;
+      default:
+        return -1;
+    }
+    if (size > bytes.size() - at) return -1;
+    if ((tag & 7) == 2) {
+      count += std::max<std::int64_t>(0, CountFields(bytes.substr(at, size), depth + 1));
+    }
+    at += size;
+  }
+  return count;
+}
+
+}  // namespace
+
 OnnxModel ParseOnnx(std::string_view bytes,
                     const std::string& place,
                     const GraphLimits& limits,
@@ -170,6 +228,10 @@ OnnxModel ParseOnnx(std::string_view bytes,
   if (bytes.size() > kMaxOnnxBytes) {
     throw ConfigError(place + ": " + std::to_string(bytes.size()) +
                       " bytes, larger than any policy (" + std::to_string(kMaxOnnxBytes) + ")");
+  }
+  if (CountFields(bytes, 0) > kMaxOnnxFields) {
+    throw ConfigError(place + ": more than " + std::to_string(kMaxOnnxFields) +
+                      " entries; no policy has as many");
   }
   pb::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

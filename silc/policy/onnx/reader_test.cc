@@ -351,6 +351,29 @@ TEST(OnnxReader, WhatTheInputGrowsToIsBounded) {
   }
 }
 
+// An empty entry takes two bytes of a file and a hundred of memory. At any depth, and before the
+// place where the file is cut short.
+TEST(OnnxReader, EntriesWithoutEndAreRefusedUnread) {
+  std::string entries, nodes;
+  for (std::int64_t k = 0; k <= kMaxOnnxFields; ++k) {
+    entries += std::string("\x72\x00", 2);  // metadata_props
+    nodes += std::string("\x0a\x00", 2);    // graph.node
+  }
+  std::string graph = "\x3a";  // model.graph
+  for (std::size_t size = nodes.size();; size >>= 7) {
+    graph += static_cast<char>((size & 0x7F) | (size > 0x7F ? 0x80 : 0));
+    if (size <= 0x7F) break;
+  }
+  for (const std::string& bytes : {entries, graph + nodes, entries + "\x72\x7f"}) {
+    try {
+      ParseOnnx(bytes, "p");
+      FAIL() << "read";
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(std::string(error.what()), "p: more than 1048576 entries; no policy has as many");
+    }
+  }
+}
+
 TEST(OnnxReader, MetadataOfMegabytesIsRefused) {
   pb::ModelProto model = Model();
   for (int k = 0; k < 3; ++k) {

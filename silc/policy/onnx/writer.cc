@@ -7,6 +7,7 @@
 #include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/limits.h"
 #include "silc_onnx_schema.pb.h"
 
 namespace silc {
@@ -126,6 +127,16 @@ std::string SerializeOnnx(const MlpNetwork& network,
                           OnnxWeights weights) {
   network.Check();
   SILC_CHECK(!input.empty() && !output.empty() && input != output);
+  std::size_t bytes = 0;
+  for (const auto& layers : network.branches) {
+    for (const MlpLayer& layer : layers) {
+      bytes += layer.weight.size() * (weights == OnnxWeights::kHalf ? 2 : 4);
+    }
+  }
+  if (bytes > kMaxOnnxBytes) {
+    throw ConfigError("weights of " + std::to_string(bytes) + " bytes, more than the limit of " +
+                      std::to_string(kMaxOnnxBytes) + " that an ONNX file is read with");
+  }
   pb::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("silc");
@@ -190,7 +201,10 @@ std::string SerializeOnnx(const MlpNetwork& network,
     entry->set_key(key);
     entry->set_value(value);
   }
-  return model.SerializeAsString();
+  // a message of protobuf has at most 2 GiB
+  std::string text;
+  if (!model.SerializeToString(&text)) throw RunError("the network could not be written as ONNX");
+  return text;
 }
 
 void WriteOnnx(const std::string& path,

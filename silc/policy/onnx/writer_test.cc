@@ -59,6 +59,24 @@ TEST(OnnxWriter, AWeightBeyondFloat16IsRefusedByItsLayersName) {
   }
 }
 
+// Nothing would read it, and protobuf writes nothing at all beyond 2 GiB.
+TEST(OnnxWriter, ANetworkTooLargeToBeReadAgainIsNotWritten) {
+  constexpr int kWide = 1 << 13;
+  MlpNetwork network;
+  network.inputs = kWide;
+  network.branches = {{{.inputs = kWide,
+                        .outputs = kWide + 1,
+                        .weight = std::vector<float>(std::size_t{kWide} * (kWide + 1)),
+                        .bias = std::vector<float>(kWide + 1)}}};
+  try {
+    SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kFloat);
+    FAIL() << "written";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("more than the limit of 268435456"), std::string::npos)
+        << error.what();
+  }
+}
+
 // A float16's value from its definition.
 double HalfValue(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
