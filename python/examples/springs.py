@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """PPO with and without the bound on a toy of a robot's size: PyTorch alone, on any device.
 
-    python springs.py --envs 4096 --iterations 100 --device cuda [--run silc|watch|plain] [--probes 1]
+    python springs.py --envs 4096 --iterations 100 --device cuda [--run silc|watch|plain] [--every 4] [--probes 1]
 
 29 joints on springs under loads, 5 frames of joints, velocities and actions (435 inputs), actor 512-256-128,
 random stances in all contact modes. Prints a JSON line per iteration: reward, penalty, σ, seconds to collect
-and to update. plain computes no penalty: the difference is what the bound costs.
+and to update. plain computes no penalty: the difference is what the bound costs. --every 4 works the gradient
+out in one of four steps and holds it between, --probes 1 uses one random combination of singular vectors.
 """
 
 import argparse
@@ -127,7 +128,9 @@ if __name__ == "__main__":
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--run", choices=("silc", "watch", "plain"), default="silc")
-    parser.add_argument("--probes", type=int, default=0)
-    parser.add_argument("--samples", type=int, default=2048)
+    parser.add_argument("--every", type=int, default=1, help="steps to one that works the penalty's gradient out")
+    parser.add_argument("--probes", type=int, default=0, help="random combinations of singular vectors; 0: all of them")
+    parser.add_argument("--samples", type=int, default=2048, help="penalised rows of a mini-batch; 0: all")
     args = parser.parse_args()
-    train(args.envs, args.iterations, args.device, args.run, probes=args.probes, samples=args.samples)
+    penalised = {"every": args.every, "probes": args.probes, "samples": args.samples}
+    train(args.envs, args.iterations, args.device, args.run, **penalised)
