@@ -32,9 +32,11 @@ std::string PageWriter::Write() {
 }
 
 bool PageWriter::Has(const RowKey& row) const {
-  return std::any_of(data_.policies.begin(), data_.policies.end(), [&](const FolderPolicy& p) {
-    return p.fault.empty() && p.row == row;
-  });
+  const auto is_row = [&](const FolderPolicy& p) { return p.fault.empty() && p.row == row; };
+  return std::any_of(data_.policies.begin(), data_.policies.end(), is_row) ||
+         std::any_of(data_.others.begin(), data_.others.end(), [&](const OthersResult& other) {
+           return other.row() == row;
+         });
 }
 
 std::vector<const ExperimentResult*> PageWriter::Results(const std::string& experiment,
@@ -45,6 +47,10 @@ std::vector<const ExperimentResult*> PageWriter::Results(const std::string& expe
     for (const ExperimentResult& result : data_.found[i]) {
       if (result.experiment == experiment) results.push_back(&result);
     }
+  }
+  for (const OthersResult& other : data_.others) {
+    if (other.row() == row && other.result.experiment == experiment)
+      results.push_back(&other.result);
   }
   // other seeds of a row speak for it only together with the one that is here
   if (results.empty()) return results;
@@ -75,6 +81,9 @@ std::vector<RowKey> PageWriter::RowsWith(const std::string& experiment) const {
           std::find(rows.begin(), rows.end(), policy.row) == rows.end())
         rows.push_back(policy.row);
     }
+  }
+  for (const OthersResult& other : data_.others) {
+    if (other.result.experiment == experiment) rows.push_back(other.row());
   }
   return rows;
 }

@@ -37,7 +37,8 @@ struct ReportData {
   std::vector<std::string> experiments;              // that were asked for, in order
   std::vector<std::vector<ExperimentResult>> found;  // per policy
   std::vector<RecordedResult> recorded;              // of other training seeds; beside the folder's
-  std::vector<std::string> not_recorded;             // why one of them was left out, file first
+  std::vector<OthersResult> others;                  // of policies that other people trained
+  std::vector<std::string> not_recorded;             // why one of these was left out, file first
   std::map<std::string, std::string> failures;       // "experiment, policy": why there is no result
   std::map<std::string, std::string> commands;       // "experiment, policy": runs it again
   std::vector<PageCertificate> certificates;         // in the policies' order

@@ -67,6 +67,12 @@ bool PageExperiment::Shows(const RowKey& row) const {
 
 bool PageCertificates::Shows(const RowKey& row) const { return AnyMatches(also, row); }
 
+bool PagePlan::Shows(const std::string& experiment) const {
+  return std::any_of(experiments.begin(), experiments.end(), [&](const PageExperiment& one) {
+    return one.experiment->name == experiment;
+  });
+}
+
 const PageExperiment& PagePlan::Find(const std::string& name) const {
   std::vector<std::string> names;
   for (const PageExperiment& one : experiments) {
@@ -109,11 +115,7 @@ PagePlan ReadPagePlan(const YamlNode& root, const Paper& paper) {
   if (root.Has("certificates")) plan.certificates = ReadCertificates(root["certificates"]);
   // a table of the paper that no section shows would be lost without a word
   for (const PaperMeasure& measure : paper.measures) {
-    const bool shown = std::any_of(
-        plan.experiments.begin(), plan.experiments.end(), [&](const PageExperiment& one) {
-          return one.experiment->name == measure.metric->experiment;
-        });
-    if (!shown)
+    if (!plan.Shows(measure.metric->experiment))
       list.Fail("has no '" + measure.metric->experiment + "', of which the paper has " +
                 measure.where);
   }

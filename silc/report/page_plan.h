@@ -49,6 +49,7 @@ struct PagePlan {
   std::vector<PageExperiment> experiments;
   PageCertificates certificates;
 
+  bool Shows(const std::string& experiment) const;
   /// Throws ConfigError that names the nearest.
   const PageExperiment& Find(const std::string& experiment) const;
 };

@@ -121,8 +121,19 @@ std::string PageWriter::Policies() {
         "training seeds, and its interval resamples seeds and robots.",
         data_.recorded.size()));
   }
+  std::vector<std::string> others;
+  for (const OthersResult& other : data_.others) {
+    if (std::find(others.begin(), others.end(), other.name) == others.end())
+      others.push_back(other.name);
+  }
+  if (!others.empty()) {
+    out += Paragraph(
+        EscapeHtml(fmt::format("{}", fmt::join(others, ", "))) +
+        ": trained and released by other people. Their files are not in the folder; results of "
+        "theirs are, in <code>others/</code>, and stand beside ours where they were recorded.");
+  }
   for (const std::string& why : data_.not_recorded) {
-    out += Paragraph("Left out of <code>seeds/</code>: " + EscapeHtml(why));
+    out += Paragraph("Left out: " + EscapeHtml(why));
   }
   return out;
 }
@@ -192,6 +203,7 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
   out += SeedsOf(experiment);
   out += Channels(RowsWith(experiment), section.experiment->metrics.All());
   out += tables;
+  out += BesideOthers(section);
   out += Figures(experiment);
   out += CurveTables(section);
   out += AllMetrics(experiment);
@@ -210,6 +222,13 @@ std::string PageWriter::ExperimentSection(const PageExperiment& section) {
     const int seeds = std::max(1, static_cast<int>(result.seeds.size()));
     commands.push_back(
         EvalCommand(experiment, result.policy, result.mode, result.trials / seeds, result.seeds));
+  }
+  bool of_others = false;
+  for (const OthersResult& other : data_.others) {
+    if (other.result.experiment != experiment) continue;
+    if (!of_others) commands.emplace_back("# policies of other people: their files do not ship");
+    of_others = true;
+    commands.push_back(other.command);
   }
   out +=
       commands.empty() ? Paragraph("No policy of the folder has a row here yet.") : Rerun(commands);
@@ -367,6 +386,42 @@ std::string PageWriter::MeasureTable(const PaperMeasure& measure, std::vector<Ve
       scale == 1 ? "" : ShowNumber(scale).substr(std::string("1.00·").size()) + " ";
   return table.Render(
       Pretty(measure.where + ": " + measure.label + " [" + power + measure.metric->unit + "]"));
+}
+
+std::string PageWriter::BesideOthers(const PageExperiment& section) {
+  const Experiment& experiment = *section.experiment;
+  HtmlTable origin({{"policy"}, {"from"}, {"licence"}, {"SHA-256", true}});
+  for (const OthersResult& other : data_.others) {
+    if (other.result.experiment != experiment.name) continue;
+    origin.Row({EscapeHtml(other.name),
+                EscapeHtml(other.source),
+                EscapeHtml(other.licence),
+                Code(other.result.policy_hash.substr(0, 16)) + "…"});
+  }
+  if (origin.empty()) return "";
+  std::vector<HtmlTable::Column> columns = {{"policy"}, {EscapeHtml(experiment.unit), true}};
+  for (const MetricHandle metric : experiment.headline)
+    columns.push_back({Pretty(LabelWithUnit(metric)), true});
+  HtmlTable table(columns);
+  bool theirs = false;
+  for (const RowKey& row : RowsWith(experiment.name)) {
+    const bool other = std::any_of(data_.others.begin(),
+                                   data_.others.end(),
+                                   [&](const OthersResult& one) { return one.row() == row; });
+    if (other && !theirs) table.Group("trained by other people, recorded");
+    theirs |= other;
+    int trials = 0;
+    for (const ExperimentResult* result : Results(experiment.name, row)) trials += result->trials;
+    std::vector<std::string> cells = {EscapeHtml(Label(row)), std::to_string(trials)};
+    for (const MetricHandle metric : experiment.headline) cells.push_back(Show(Get(row, metric)));
+    table.Row(std::move(cells));
+  }
+  return table.Render() +
+         Paragraph(
+             "Policies of other people are measured as ours are, and their files do not ship. "
+             "Their numbers were recorded once with the commands below; this page does not run "
+             "them again.") +
+         origin.Render();
 }
 
 std::string PageWriter::AllMetrics(const std::string& experiment) {

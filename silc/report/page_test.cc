@@ -136,6 +136,8 @@ TEST(Page, HasEverySectionOnceAndALinkToIt) {
                          "fig-hand",
                          "fig-budget",
                          "frequency",
+                         "com-load-walk",
+                         "punch",
                          "knob",
                          "certificate",
                          "errata",
@@ -298,6 +300,40 @@ TEST(Page, PoolsRecordedSeedsWithTheFolders) {
   // (2 + 3.5)/2 · 10⁴
   EXPECT_NE(page.find("2.75"), page.npos);
   EXPECT_EQ(before.find("2.75"), before.npos);
+}
+
+// A policy of other people has a row beside ours, with its origin, its licence and the command; it
+// is in no row that the paper or silc trained.
+TEST(Page, ShowsOtherPeoplesPoliciesBesideOurs) {
+  const metric::PunchMetrics& punch = metric::Punch();
+  ReportData data = Some();
+  EXPECT_EQ(RenderPage(data).find("trained by other people"), std::string::npos);
+  ExperimentResult ours = Result("punch", {Number(punch.standing[3], 62.5, 20)});
+  ours.trials = 2;
+  Add(&data, {"silc", "high-stiff"}, {ours});
+  ExperimentResult theirs = Result("punch", {Number(punch.standing[3], 1.25, 0.5)});
+  theirs.trials = 125;
+  theirs.policy_hash = "8ac8f51875b878a79d9b5782";
+  theirs.curves = {{"fallen", "standing", "force [N]", "fallen [%]", {150, 900}, {0, 12}}};
+  data.others = {{"FALCON <1>", "a & b", "MIT", "silc eval punch --policy theirs.onnx", theirs}};
+  const std::string page = RenderPage(data);
+  EXPECT_EQ(FindHtmlFault(page), "");
+  const auto begin = page.find("<section id=\"punch\">");
+  const std::string section = page.substr(begin, page.find("</section>", begin) - begin);
+  const auto our_row = section.find("silc, high-stiff</th><td class=\"num\">2</td>");
+  const auto group = section.find("trained by other people");
+  const auto their_row = section.find("FALCON &lt;1&gt;</th><td class=\"num\">125</td>");
+  ASSERT_NE(our_row, section.npos);
+  ASSERT_NE(their_row, section.npos);
+  EXPECT_LT(our_row, group);
+  EXPECT_LT(group, their_row);
+  EXPECT_NE(section.find("1.25 <span", their_row), section.npos);
+  EXPECT_NE(section.find("<td>a &amp; b</td><td>MIT</td>"), section.npos);
+  EXPECT_NE(section.find("silc eval punch --policy theirs.onnx"), section.npos);
+  EXPECT_NE(section.find("FALCON &lt;1&gt;", section.find("<svg")), section.npos);
+  // elsewhere it is named once, among the policies
+  const std::string rest = page.substr(0, begin);
+  EXPECT_EQ(Count(rest, "FALCON"), 1);
 }
 
 // A σ against another budget is another quantity: it stays out of the mean, while what no budget

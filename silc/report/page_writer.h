@@ -26,7 +26,7 @@ class PageWriter {
                                                const RowKey& row) const;
   // over the policies of a row, which differ by their training seed
   Estimate Get(const RowKey& row, MetricHandle metric) const;
-  // rows of the folder that have a result, in the order a reader expects
+  // rows that have a result, in the order a reader expects: the folder's, then other people's
   std::vector<RowKey> RowsWith(const std::string& experiment) const;
   Verdict VerdictOn(const PaperMeasure& measure, const RowKey& row) const;
   std::string WhyMissing(const RowKey& row, const std::string& experiment) const;
@@ -62,6 +62,8 @@ class PageWriter {
   // training seeds whose results are recorded; "" when there are none
   std::string SeedsOf(const std::string& experiment) const;
   std::string MeasureTable(const PaperMeasure& measure, std::vector<Verdict>* verdicts);
+  // the headline metrics of our policies and other people's; "" where there are none of theirs
+  std::string BesideOthers(const PageExperiment& section);
   // every metric of the experiment, for the policies that have it
   std::string AllMetrics(const std::string& experiment);
   std::string Figures(const std::string& experiment);

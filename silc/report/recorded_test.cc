@@ -135,6 +135,101 @@ TEST_F(RecordedTest, SaysWhichMetricIsUnknownOrMissing) {
       << error;
 }
 
+class OthersTest : public RecordedTest {
+ protected:
+  OthersTest() {
+    fs::create_directories(folder_ / "others");
+    plan_.experiments.resize(1);
+    plan_.experiments[0].experiment = &FindExperiment("walk");
+    Put("a.json", "1");
+    fs::rename(folder_ / "seeds/a.json", folder_ / "others/a.json");
+  }
+  std::vector<OthersResult> Read(const std::string& index) {
+    WriteFileAtomically((folder_ / "others" / "index.yaml").string(), index);
+    left_out_.clear();
+    return ReadOthers(folder_.string(), paper_, plan_, &left_out_);
+  }
+  std::string ErrorOfOthers(const std::string& index) {
+    try {
+      Read(index);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static std::string Entry(const std::string& name, const std::string& command) {
+    return "- {file: a.json, name: " + name +
+           ", source: \"theirs, a.onnx\", licence: MIT, command: " + command + "}\n";
+  }
+
+  PagePlan plan_;
+  std::vector<std::string> left_out_;
+};
+
+TEST_F(OthersTest, ReadsWhoseItIsAndHowItWasMeasured) {
+  EXPECT_TRUE(ReadOthers(folder_.string(), paper_, plan_, &left_out_).empty());  // no index
+  const std::vector<OthersResult> others = Read(Entry("FALCON", "silc eval walk --policy a.onnx"));
+  EXPECT_TRUE(left_out_.empty());
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(others[0].row(), (RowKey{"FALCON", ""}));
+  EXPECT_EQ(others[0].source, "theirs, a.onnx");
+  EXPECT_EQ(others[0].licence, "MIT");
+  EXPECT_EQ(others[0].command, "silc eval walk --policy a.onnx");
+  EXPECT_EQ(others[0].result.Value(metric::Walk().motion.power), 4.5);
+}
+
+// A number without its origin, its licence or the command behind it is not shown.
+TEST_F(OthersTest, RefusesWhatIsNotSaid) {
+  const std::string sound = Entry("FALCON", "silc eval walk --policy a.onnx");
+  for (const std::string key : {"source: \"theirs, a.onnx\"", "licence: MIT"}) {
+    std::string without = sound;
+    without.erase(without.find(key), key.size() + 2);
+    EXPECT_NE(ErrorOfOthers(without).find("index.yaml:1"), std::string::npos) << without;
+    std::string empty = sound;
+    empty.replace(empty.find(key), key.size(), key.substr(0, key.find(':')) + ": \"\"");
+    EXPECT_NE(ErrorOfOthers(empty).find("must say something"), std::string::npos) << empty;
+  }
+  EXPECT_NE(ErrorOfOthers(Entry("silc", "silc eval walk")).find("is a method of silc"),
+            std::string::npos);
+  EXPECT_NE(ErrorOfOthers(sound + sound).find("index.yaml:2"), std::string::npos);
+}
+
+TEST_F(OthersTest, LeavesOutAResultThatIsNotTheCommandsOrNotThePages) {
+  EXPECT_TRUE(Read(Entry("FALCON", "silc eval punch --policy a.onnx")).empty());
+  ASSERT_EQ(left_out_.size(), 1u);
+  EXPECT_NE(left_out_[0].find("a.json: is a result of walk"), std::string::npos) << left_out_[0];
+  plan_.experiments[0].experiment = &FindExperiment("punch");
+  EXPECT_TRUE(Read(Entry("FALCON", "silc eval walk --policy a.onnx")).empty());
+  ASSERT_EQ(left_out_.size(), 1u);
+  EXPECT_NE(left_out_[0].find("the report has no experiment 'walk'"), std::string::npos);
+  fs::remove(folder_ / "others/a.json");
+  EXPECT_TRUE(Read(Entry("FALCON", "silc eval walk --policy a.onnx")).empty());
+  ASSERT_EQ(left_out_.size(), 1u);
+  EXPECT_TRUE(left_out_[0].starts_with((folder_ / "others/a.json").string())) << left_out_[0];
+}
+
+// What ships of other people is read, is of files that docs/real_policies.md says where to get, and
+// is of a thousand pushes.
+TEST(Others, WhatShipsIsReadAndCanBeMeasuredAgain) {
+  const std::string root = SourcePath("");
+  const Paper paper = ReadPaper(YamlNode::ParseFile(root + "/configs/paper.yaml"));
+  const PagePlan plan = ReadPagePlan(YamlNode::ParseFile(root + "/configs/report.yaml"), paper);
+  const std::string page = ReadFile(root + "/docs/real_policies.md");
+  std::vector<std::string> left_out;
+  const std::vector<OthersResult> others = ReadOthers(root + "/policies", paper, plan, &left_out);
+  EXPECT_TRUE(left_out.empty()) << left_out.at(0);
+  EXPECT_EQ(others.size(), 2u);
+  for (const OthersResult& other : others) {
+    EXPECT_NE(page.find(other.result.policy_hash), std::string::npos) << other.name;
+    EXPECT_EQ(other.result.experiment, "punch");
+    EXPECT_NE(other.command.find(other.result.policy), std::string::npos) << other.command;
+    for (const Metric& metric : other.result.metrics) {
+      const bool of_starts = metric.what == metric::Punch().survival;
+      EXPECT_EQ(metric.n, of_starts ? 125 : 1000) << metric.what->name;
+    }
+  }
+}
+
 // The records that ship have every metric of the paper's tables, by today's names.
 TEST(Recorded, WhatShipsIsRead) {
   const std::string root = SourcePath("");

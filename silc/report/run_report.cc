@@ -80,6 +80,7 @@ class Reporter {
     data_.policies = ReadPolicyFolder(options_.policies, robot);
     data_.recorded = ReadRecorded(
         options_.policies, data_.paper, robot.spec().Gains().name, &data_.not_recorded);
+    data_.others = ReadOthers(options_.policies, data_.paper, data_.plan, &data_.not_recorded);
     data_.version = options_.version;
     data_.command = options_.command;
     data_.quick = options_.quick;
