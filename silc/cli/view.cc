@@ -134,7 +134,7 @@ void RunView(const ViewArguments& args) {
   }
   const EndSignals signals;
   RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
-    fmt::print(stderr, "silc: {}\n", text);
+    fmt::print(stderr, "silc: {}\n", Printable(text));
   });
   fmt::print("ended\n");
 }
