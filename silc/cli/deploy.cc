@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
 #include "silc/cli/deploy_terminal.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
@@ -55,7 +56,7 @@ void PrintSummary(const DeploySummary& summary, const DeployArguments& args) {
              summary.stops,
              summary.warnings,
              summary.dropped_records);
-  if (!args.log.empty() && summary.log_error.empty()) fmt::print("wrote {}\n", args.log);
+  if (!args.log.empty() && summary.log_error.empty()) fmt::print("wrote {}\n", Printable(args.log));
 }
 
 void Deploy(const DeployArguments& args) {

@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "silc/base/error.h"
 #include "silc/base/utf8.h"
@@ -19,6 +21,12 @@ namespace {
 void NeedWritten() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   throw silc::RunError(std::string("standard output: cannot be written: ") + std::strerror(errno));
+}
+
+std::string Shortened(const std::filesystem::path& path) {
+  constexpr std::size_t kShown = 200;
+  const std::string name = path.string();
+  return silc::Printable(name.substr(0, kShown)) + (name.size() > kShown ? "…" : "");
 }
 
 // 0 done, 2 asked wrongly; what failed is thrown
@@ -64,6 +72,10 @@ int Run(int argc, char** argv) {
     return 2;
   } catch (const silc::ConfigError& error) {
     fmt::print(stderr, "silc: {}\n", silc::Printable(error.what()));
+    return 2;
+  } catch (const std::filesystem::filesystem_error& error) {
+    if (error.code() != std::errc::filename_too_long) throw;
+    fmt::print(stderr, "silc: {}: a longer name than files have\n", Shortened(error.path1()));
     return 2;
   }
 }

@@ -105,6 +105,24 @@ TEST_F(StrangeInput, NamesAreNotHandedToTheTerminal) {
   Expect("export " + policy + " '" + Path("y\x1b[31m.onnx") + "'", 0, "wrote ");
 }
 
+TEST_F(StrangeInput, ANameLongerThanFilesHaveIsAskedWrongly) {
+  const std::string name(5000, 'a');
+  const std::string policy = SourcePath("policies/quick/g1_stand_silc.onnx");
+  Expect("observe " + policy + " --mode " + name, 2, "no such budget");
+  Expect("observe " + policy + " --mode ./" + name, 2, name.substr(0, 100));
+  Expect("report --policies " + name + " --out " + Path("out"), 2, name.substr(0, 100));
+}
+
+TEST_F(StrangeInput, MoreTrialsThanCanBeCountedAreAskedWrongly) {
+  std::string seeds = "1";
+  for (int k = 2; k <= 22'000; ++k) seeds += "," + std::to_string(k);
+  // 2,200,000,000 are more than an int holds
+  Expect("eval punch --episodes 100000 --seeds " + seeds + " --policy " +
+             SourcePath("policies/quick/g1_stand_silc.onnx"),
+         2,
+         "2200000000 trials; at most 1000000");
+}
+
 TEST_F(StrangeInput, APolicyWithABudgetThatNobodyCouldReadIsNotExported) {
   model_.metadata["silc_budget"] = "com: nonsense\n";
   const std::string policy = Write("bad.onnx");

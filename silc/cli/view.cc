@@ -166,7 +166,7 @@ void RunView(const ViewArguments& args) {
   const EndSignals signals;
   if (WaitForPolicies(options, signals.token())) {
     RunViewer(options, signals.token(), TellAddress, [](const std::string& text) {
-      fmt::print(stderr, "silc: {}\n", text);
+      fmt::print(stderr, "silc: {}\n", Printable(text));
     });
   }
   fmt::print("ended\n");

@@ -94,7 +94,8 @@ UserBudget FindBudget(const std::string& name, const std::string& mode) {
   std::replace(stem.begin(), stem.end(), '-', '_');
   for (const std::string& folder : DataFolders("configs/budgets")) {
     const fs::path file = fs::path(folder) / (stem + ".yaml");
-    if (!fs::is_regular_file(file)) continue;
+    std::error_code ignored;  // a name may be longer than any file's
+    if (!fs::is_regular_file(file, ignored)) continue;
     UserBudget budget = ParseBudget(ReadFile(file.string(), kMaxYamlBytes), file.string());
     budget.name = name;
     return budget;
@@ -346,7 +347,9 @@ UserBudget ReadBudget(const std::string& mode) {
                       ", or give a file, as in --mode ./soft.yaml");
   }
   // NAME|FILE, then changes; a file whose name has commas in it is a file
-  const bool whole = mode.find_first_of("./") != std::string::npos && fs::is_regular_file(mode);
+  std::error_code ignored;
+  const bool whole =
+      mode.find_first_of("./") != std::string::npos && fs::is_regular_file(mode, ignored);
   std::vector<std::string> words = whole ? std::vector{mode} : Split(mode, ',');
   UserBudget budget = FindBudget(words.front(), mode);
   if (words.size() == 1) return budget;

@@ -62,10 +62,14 @@ double PeakToPeak(std::span<const double> signal) {
   return Quantile(values, 0.95) - Quantile(values, 0.05);
 }
 
+constexpr std::size_t kShortestSignal = 8;  // samples
+
 PowerSpectrum Welch(std::span<const double> signal, double rate, double segment) {
-  SILC_CHECK(signal.size() >= 8 && rate > 0 && segment > 0);
+  SILC_CHECK(rate > 0 && segment > 0);
+  // a weight may be caught in the last moment that is watched
+  if (signal.size() < kShortestSignal) return {};
   const std::size_t size =
-      std::clamp<std::size_t>(std::lround(segment * rate), std::size_t{8}, signal.size());
+      std::clamp<std::size_t>(std::lround(segment * rate), kShortestSignal, signal.size());
   const std::size_t hop = size / 2;
   std::vector<double> window(size);
   double power = 0;  // Σ w²
@@ -100,6 +104,7 @@ PowerSpectrum Welch(std::span<const double> signal, double rate, double segment)
 }
 
 double BandPower(const PowerSpectrum& spectrum, double low, double high) {
+  if (spectrum.density.empty()) return kNan;
   double sum = 0;
   for (std::size_t bin = 0; bin < spectrum.density.size(); ++bin) {
     const double f = spectrum.resolution * double(bin);

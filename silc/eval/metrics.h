@@ -56,6 +56,7 @@ struct PowerSpectrum {
 };
 
 /// Welch's estimate: Hann window, half overlap, mean of each segment removed.
+/// Empty for a signal of fewer than eight samples.
 /// @param rate     [Hz] of the signal
 /// @param segment  [s] shorter signals are one segment; 1 s resolves 1 Hz
 PowerSpectrum Welch(std::span<const double> signal, double rate, double segment = 1);

@@ -80,6 +80,14 @@ TEST(Welch, ASineCarriesHalfItsSquareInItsBand) {
 }
 
 // White noise of variance 1 at 1 kHz has a density of 2/1000 per hertz: 95 Hz of it carry 0.19.
+// A weight that is caught in the last moment leaves a few samples.
+TEST(Welch, AFewSamplesHaveNoSpectrum) {
+  const std::vector<double> few = {1, 2, 3, 2, 1, 0, 1};
+  const PowerSpectrum spectrum = Welch(few, 1000);
+  EXPECT_TRUE(spectrum.density.empty());
+  EXPECT_TRUE(std::isnan(BandPower(spectrum, 5, 100)));
+}
+
 TEST(Welch, WhiteNoiseIsFlat) {
   Rng rng(3);
   std::vector<double> s;

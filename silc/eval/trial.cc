@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <mutex>
 
 #include "silc/base/error.h"
@@ -130,13 +131,22 @@ LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>&
 }
 
 int NumTrials(const ExperimentOptions& options) {
-  return static_cast<int>(options.seeds.size()) * options.episodes;
+  const auto trials = static_cast<std::int64_t>(options.seeds.size()) * options.episodes;
+  if (trials > kMaxTrials) {
+    throw ConfigError(fmt::format("--episodes {} of {} seeds are {} trials; at most {}",
+                                  options.episodes,
+                                  options.seeds.size(),
+                                  trials,
+                                  kMaxTrials));
+  }
+  return static_cast<int>(trials);
 }
 
 void ForTrials(const ExperimentOptions& options,
                const Progress& progress,
                const std::function<void(int, const TrialDraw&)>& body) {
-  const int n = NumTrials(options);
+  // the experiments may have split the trials further
+  const int n = static_cast<int>(options.seeds.size()) * options.episodes;
   std::mutex mutex;
   int done = 0;
   ThreadPool pool(std::max(1, std::min(options.threads, n)));

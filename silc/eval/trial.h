@@ -60,6 +60,8 @@ LoopStatus RunFor(ClosedLoop* loop, double seconds, const std::function<void()>&
 
 /// Calls body(k, draw, progress) for each trial of each seed, on `options.threads` threads, k
 /// counting from 0 over all of them. Exceptions come out here.
+/// NumTrials() throws ConfigError beyond kMaxTrials.
+inline constexpr int kMaxTrials = 1'000'000;
 int NumTrials(const ExperimentOptions& options);
 void ForTrials(const ExperimentOptions& options,
                const Progress& progress,

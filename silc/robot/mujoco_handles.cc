@@ -6,12 +6,13 @@
 #include <string>
 
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
 
 namespace silc {
 namespace {
 
 void ThrowError(const char* message) { throw RunError(std::string("MuJoCo: ") + message); }
-void LogWarning(const char* message) { spdlog::warn("MuJoCo: {}", message); }
+void LogWarning(const char* message) { spdlog::warn("MuJoCo: {}", Printable(message)); }
 
 }  // namespace
 
