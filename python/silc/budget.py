@@ -54,10 +54,10 @@ class BudgetCommand:
 
     def __post_init__(self) -> None:
         for name, value in self.ranges().items():
-            value = tuple(float(v) for v in value)
-            if len(value) != 2:
-                raise ValueError(f"command: {name}: {len(value)} numbers, expected 2 (low, high)")
-            low, high = value
+            try:
+                low, high = value = tuple(float(v) for v in value)
+            except (TypeError, ValueError):
+                raise ValueError(f"command: {name}: {value}, expected 2 numbers (low, high)") from None
             if not (0 < low and math.isfinite(high)):
                 raise ValueError(f"command: {name}: {value}: a range must be finite and above 0")
             if low > high:
@@ -151,6 +151,8 @@ class Budget:
             for name in command:
                 check_choice("command", name, COMMANDED)
             command = BudgetCommand(**command)
+        if not (command is None or isinstance(command, BudgetCommand)):
+            raise ValueError(f"command: {command}: expected a BudgetCommand, or a dict of its fields")
         if command is None or not command.ranges():
             object.__setattr__(self, "command", None)
             return

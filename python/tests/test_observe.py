@@ -397,6 +397,8 @@ def test_what_a_policy_cannot_be_told_is_named(tmp_path):
         ("budget: has no ranges", lambda: layout.with_budget_terms("compliance")),
         ("command: com: has a range but no number along z", lambda: silc.Budget(command={"com": (200, 3000)})),
         ("command: 'hand'.*did you mean 'hands'", lambda: silc.Budget(command={"hand": (200, 3000)})),
+        ("command: hands: 200, expected 2 numbers", lambda: silc.Budget(command={"hands": 200})),
+        ("command: compliance: expected a BudgetCommand", lambda: silc.Budget(command="compliance")),
         ("command: hands: .* upside down", lambda: silc.Budget(command={"hands": (3000, 200)})),
         ("null_space: 5 is outside", lambda: ranges.at(null_space=5)),
     ):
