@@ -446,11 +446,17 @@ class Observer {
     return d;
   }
 
+  static constexpr double kMaxLatency = 0.2;  // [s] as --latency takes it
+
   // (S4) at the moment last observed, one matrix per frequency
   std::vector<Eigen::MatrixXcd> Sweep(const std::vector<double>& hz,
                                       double period,
                                       double latency) {
     if (jacobians_.J_q.empty()) throw ConfigError("observe() comes first");
+    if (!(period > 0 && latency >= 0 && latency <= kMaxLatency)) {
+      throw ConfigError("latency: " + std::to_string(latency) + " s is outside [0, " +
+                        std::to_string(kMaxLatency) + "]");
+    }
     for (const double f : hz) {
       if (!(f >= 0 && f < 0.5 / period)) {
         throw ConfigError("hz: " + std::to_string(f) + " is outside [0, " +
@@ -489,6 +495,15 @@ Activation ActivationOf(const std::string& name) {
                     "' cannot be written: elu, relu, leaky_relu, tanh, sigmoid, softplus");
 }
 
+// What is written is read again, and nothing reads these.
+void NeedFinite(const std::vector<float>& values, const std::string& name) {
+  for (const float x : values) {
+    if (std::isfinite(x)) continue;
+    throw ConfigError(name + ": holds " + (std::isnan(x) ? "a NaN" : "an infinity") +
+                      "; was the training lost?");
+  }
+}
+
 // A normaliser o ↦ (o − mean)/std, where given, then MLPs side by side, with layout and notes.
 void WritePolicy(const std::string& path,
                  const std::optional<std::pair<std::vector<float>, std::vector<float>>>& normaliser,
@@ -506,6 +521,7 @@ void WritePolicy(const std::string& path,
         throw ConfigError("normaliser: " + std::to_string(operand.size()) +
                           " numbers, the layout has " + std::to_string(network.inputs));
       }
+      NeedFinite(operand, "normaliser");
       network.prefix.push_back({kind, operand});
     };
     step(InputStep::Kind::kSub, normaliser->first);
@@ -526,6 +542,10 @@ void WritePolicy(const std::string& path,
       width = layer.outputs;
       layer.weight.assign(weight.data(), weight.data() + weight.size());
       layer.bias.assign(bias.data(), bias.data() + bias.size());
+      const std::string name =
+          "actor." + std::to_string(network.branches.size()) + "." + std::to_string(branch.size());
+      NeedFinite(layer.weight, name + ".weight");
+      NeedFinite(layer.bias, name + ".bias");
       layer.activation = ActivationOf(activation);
       layer.alpha = alpha;
       branch.push_back(std::move(layer));

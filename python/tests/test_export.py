@@ -137,6 +137,18 @@ def test_what_cannot_be_written_is_named(tmp_path):
     assert not (tmp_path / "no.onnx").exists()
 
 
+@pytest.mark.parametrize("value, what", [(float("nan"), "a NaN"), (float("inf"), "an infinity")])
+def test_weights_that_are_no_numbers_are_refused_by_name(tmp_path, value, what):
+    layout = silc.Layout.read("g1_loco")
+    actor = mlp(layout.width, len(layout.action_joints))
+    with torch.no_grad():
+        actor[2].weight[3, 4] = value
+    path = tmp_path / "lost.onnx"
+    with pytest.raises(ValueError, match=rf"actor\.0\.1\.weight: holds {what}"):
+        silc.export(actor, layout, str(path))
+    assert not path.exists()
+
+
 def test_softmimics_file_becomes_a_commanded_policy(silc_program, tmp_path):
     """tools/peer/softmimic.py, on a file made as theirs is."""
     tools = pathlib.Path(__file__).resolve().parents[2] / "tools/peer"

@@ -139,6 +139,10 @@ def test_sweep_begins_at_the_static_stiffness():
     K = observer.sweep([0, 1])
     np.testing.assert_allclose(K[0].real, moment.K_s, rtol=1e-9, atol=1e-9)
     assert np.abs(K[1].imag).max() > 0
+    # an answer, where a check of the core would end the interpreter
+    for latency in (-0.01, float("nan"), float("inf"), 1e6):
+        with pytest.raises(ValueError, match="latency: .* is outside"):
+            observer.sweep([1], latency=latency)
 
 
 def test_jacobians_at_an_observation_are_differences_of_the_network():
