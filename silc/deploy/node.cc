@@ -29,6 +29,9 @@ constexpr std::int64_t kSecond = 1'000'000'000;  // [ns]
 constexpr int kCommandPriority = 80, kLinkPriority = 75, kPolicyPriority = 70;
 constexpr double kDampAtEnd = 1;  // [s]
 constexpr int kAloneAtEnd = 3;    // [1] waits without a robot, in lock step
+// For a state, in lock step. A simulation that has lost a command goes on after a second; who gave
+// it up at the same moment would stop over a robot that is there.
+constexpr std::chrono::milliseconds kLockstepWait{2000};
 
 // Nobody sets this clock, and it goes on while the computer is suspended: after that everything the
 // robot and the policy said is old.
@@ -468,7 +471,7 @@ void Node::RunLockstep(const std::atomic<bool>& stop) {
     // without a robot time goes on all the same, or its loss would never be noticed; at the end one
     // that is gone is not waited for
     const bool waits = stopped == 0 || link_->Health().robot_present;
-    const bool fresh = link_->ReceiveState(&state, waits ? 1000ms : 20ms);
+    const bool fresh = link_->ReceiveState(&state, waits ? kLockstepWait : 20ms);
     now_ns = fresh ? static_cast<std::int64_t>(state.tick) * 1'000'000 : now_ns + 100 * period_ns;
     if (begin == 0) begin = now_ns;
     TickInput input;
