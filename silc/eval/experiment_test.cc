@@ -499,6 +499,28 @@ TEST(Frequency, ShowsTheBudgetOverTheFrequencies) {
   for (const double y : curve(wide, "σ(ω), (S12)", "bound").y) EXPECT_EQ(y, 1);
 }
 
+// σ(ω) of a slow motion is σ of K_s: a robot that stands is judged as the observer judges it, with
+// either weight of the null space.
+TEST(Frequency, JudgesSlowMotionsAsTheObserverDoes) {
+  for (const char* null_space :
+       {"{weight: identity, stiffness: 120}", "{weight: gains, stiffness: 3}"}) {
+    ExperimentOptions options = Options(1);
+    options.budget = ParseBudget(
+        std::string("com: [3000, 3000, 60000]\nnull_space: ") + null_space + "\n", "a test");
+    options.frequencies = {0.05};
+    options.points = {"com_x"};
+    const ExperimentResult r = RunFrequency(Stand(), options, {});
+    double slow = NAN;
+    for (const Curve& curve : r.curves) {
+      if (curve.panel == "σ(ω), (S12)" && !curve.shared) slow = curve.y.front();
+    }
+    options.seconds = 1;
+    const double observed = RunBudget(Stand(), options, {}).Value(metric::Budget().all.disc_p99);
+    // this regulator hardly answers a velocity, and stands in both experiments as it is told
+    EXPECT_NEAR(slow, observed, 0.05 * observed) << null_space;
+  }
+}
+
 TEST(Frequency, RefusesAPointThatIsNotThereAndWhatThePolicyCannotAnswer) {
   ExperimentOptions options = Options(1);
   options.points = {"hand_w"};
