@@ -79,7 +79,7 @@ def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file, m
         for name in ("K_1", "K_s"):
             close(getattr(moment, name), expected[name])
         close(moment.loop_radius, expected["loop_radius"])
-        for name, key in (("one_step", "budget_one_step"), ("quasi_static", "budget_static")):
+        for name, key in (("one_step", "one_step"), ("quasi_static", "quasi_static")):
             reading = getattr(moment, name)
             assert reading.status == expected[key]["status"]
             if reading.status == "ok":
@@ -309,8 +309,8 @@ def test_a_commanded_policy_is_told_what_it_is_judged_by(silc_program, tmp_path)
                 moment = observer.observe(data, mode=expected["contact"])
                 assert moment.budget == budget
                 close(observer.policy.observation, expected["observation"])
-                close(moment.one_step.sigma, expected["budget_one_step"]["sigma"])
-                close(moment.quasi_static.worst, expected["budget_static"]["worst"])
+                close(moment.one_step.sigma, expected["one_step"]["sigma"])
+                close(moment.quasi_static.worst, expected["quasi_static"]["worst"])
         sigma[asked] = moment.one_step.sigma
         # (B3): what the network sees of it, in every frame
         ranges = policy.command.ranges().items()

@@ -171,7 +171,7 @@ void Observe(const ObserveArguments& args) {
   }
   if (args.check && !BudgetHolds(summary)) {
     const ModeSummary& all = summary.modes.back();
-    const bool over = all.judged > 0 && all.violations > 0;
+    const bool over = all.over > 0;
     throw RunError(
         fmt::format("{}: the budget '{}' {}",
                     args.policy,

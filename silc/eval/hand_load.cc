@@ -152,9 +152,9 @@ void AddRampMetrics(const std::vector<LoadTrial>& trials,
   add(declared.pd, predicted(kInWorld, ShakeModel::kServo));
   add(declared.one_step, predicted(kInWorld, ShakeModel::kOneStep));
   add(declared.static_stiffness, predicted(kInWorld, ShakeModel::kStatic));
-  add(declared.static_gravity, predicted(kInWorld, ShakeModel::kStaticWithWeight));
+  add(declared.static_with_weight, predicted(kInWorld, ShakeModel::kStaticWithWeight));
   add(declared.on_base, measured(kOnBase, 0));
-  add(declared.on_base_static_gravity, predicted(kOnBase, ShakeModel::kStaticWithWeight));
+  add(declared.on_base_static_with_weight, predicted(kOnBase, ShakeModel::kStaticWithWeight));
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->metrics.push_back({declared.spec[axis], spec});
@@ -183,14 +183,14 @@ void AddRampCurves(const std::vector<LoadTrial>& trials,
   if (!in_world.levels.empty()) {
     result->curves.push_back(RampCurve(in_world, axis));
     add_model(
-        in_world, ShakeModel::kStaticWithWeight, declared.static_gravity, Curve::Style::kSolid);
+        in_world, ShakeModel::kStaticWithWeight, declared.static_with_weight, Curve::Style::kSolid);
     add_model(in_world, ShakeModel::kOneStep, declared.one_step, Curve::Style::kDotted);
   }
   if (on_base.levels.empty()) return;
   result->curves.push_back(RampCurve(on_base, axis));
   add_model(on_base,
             ShakeModel::kStaticWithWeight,
-            declared.on_base_static_gravity,
+            declared.on_base_static_with_weight,
             Curve::Style::kSolid);
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
