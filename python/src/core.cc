@@ -87,7 +87,7 @@ nb::dict BudgetDict(const BudgetSpec& spec) {
   d["right_hand"] = AxesOf(spec.hand[1]);
   d["hand_floor"] = nb::make_tuple(spec.hand_floor[0], spec.hand_floor[1], spec.hand_floor[2]);
   d["weight"] = spec.weight == NullWeight::kServo ? "gains" : "identity";
-  d["null_stiffness"] = spec.null_stiffness;
+  d["null_space"] = spec.null_stiffness;
   d["torque"] = Name(spec.torque);
   d["gravity"] = Name(spec.gravity);
   d["condition"] = Name(spec.condition);
@@ -111,7 +111,7 @@ BudgetSpec BudgetFrom(const nb::dict& d) {
   spec.hand_floor = axes("hand_floor").value_or(Eigen::Vector3d::Zero());
   spec.weight =
       nb::cast<std::string>(d["weight"]) == "gains" ? NullWeight::kServo : NullWeight::kIdentity;
-  spec.null_stiffness = nb::cast<double>(d["null_stiffness"]);
+  spec.null_stiffness = nb::cast<double>(d["null_space"]);
   spec.torque = channel("torque");
   spec.gravity = channel("gravity");
   const auto condition = nb::cast<std::string>(d["condition"]);

@@ -327,7 +327,7 @@ def test_observe_tells_the_policy_and_follows_what_it_was_told(tmp_path):
     assert policy.told == {"com": 775, "hands": 316, "null_space": 77.5}
     answer = policy.act(policy.default_pose, np.zeros(29))
     # a plain budget: its numbers are told, the hands it does not name stand at the middle
-    plain = silc.Budget(com=(500, 500, 1000), null_stiffness=100)
+    plain = silc.Budget(com=(500, 500, 1000), null_space=100)
     moment = silc.observe(policy, model, data, budget=plain, mode=0)
     assert moment.budget == plain and policy.told == {"com": 500, "hands": 316, "null_space": 100}
     # one that was told is judged by what it was told
@@ -385,7 +385,7 @@ def test_what_a_policy_cannot_be_told_is_named(tmp_path):
             r"commanded.onnx: com: 150 is outside \[200, 3000\]",
             lambda: silc.observe(policy, model, data, budget=silc.Budget(com=150)),
         ),
-        ("weight: 'gains' where", lambda: policy.tell(silc.Budget(com=400, weight="gains", null_stiffness=50))),
+        ("weight: 'gains' where", lambda: policy.tell(silc.Budget(com=400, weight="gains", null_space=50))),
         ("budget: has ranges, and one number each", lambda: silc.observe(policy, model, data, budget="command")),
         ("budget: has ranges, and one number each", lambda: silc.observe(plain, model, data, budget=ranges)),
         (
@@ -402,6 +402,7 @@ def test_what_a_policy_cannot_be_told_is_named(tmp_path):
         ("command: com: has a range but no number along z", lambda: silc.Budget(command={"com": (200, 3000)})),
         ("command: 'hand'.*did you mean 'hands'", lambda: silc.Budget(command={"hand": (200, 3000)})),
         ("command: hands: 200, expected 2 numbers", lambda: silc.Budget(command={"hands": 200})),
+        ("null_stiffness: is called null_space", lambda: silc.Budget(com=400, null_stiffness=50)),
         ("command: compliance: expected a BudgetCommand", lambda: silc.Budget(command="compliance")),
         ("command: hands: .* upside down", lambda: silc.Budget(command={"hands": (3000, 200)})),
         ("null_space: 5 is outside", lambda: ranges.at(null_space=5)),

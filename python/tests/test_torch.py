@@ -56,7 +56,7 @@ BUDGETS = {
         left_hand=(1000, 900, 800),
         right_hand=(200, 250, 300),
         weight="gains",
-        null_stiffness=0.5,
+        null_space=0.5,
     ),
     "posture": Budget(),
     "told-all": Budget(
@@ -604,7 +604,7 @@ def test_static_stiffness_is_the_fixed_point_of_the_loop():
 def test_a_few_hundred_steps_bring_the_violation_down():
     torch.manual_seed(0)
     actor, channels, kp, alpha, contacts, x = small_world(torch.float32)
-    penalty = StiffnessPenalty(Budget(com=(2000, 2000, 20000), null_stiffness=120), channels, kp, alpha)
+    penalty = StiffnessPenalty(Budget(com=(2000, 2000, 20000), null_space=120), channels, kp, alpha)
     adam = torch.optim.Adam(actor.parameters(), 3e-3)
     first = float(penalty.evaluate(actor, x, contacts).value)
     for _ in range(300):
