@@ -11,6 +11,7 @@
 #include "silc/base/utf8.h"
 #include "silc/certify/certify_run.h"
 #include "silc/cli/command_option.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/output_path.h"
@@ -113,7 +114,7 @@ void AddCertify(CLI::App* app) {
   verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, "what the policy sees [what the file says]");
+  verb->add_option("--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold it to",

@@ -64,10 +64,16 @@ const HandLoadMetrics& HandLoad();
 /// `budget`: moments are control steps of stepping in place.
 struct BudgetMetrics : MetricTable {
   BudgetMetrics() : MetricTable("budget") {}
-  MetricHandle random_direction_violations_one_step = DeclareOfBudget(
-      "random_direction_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
-  MetricHandle random_direction_moments_one_step = DeclareOfBudget(
-      "random_direction_moments_one_step", "moments with one of 64 directions over, K₁", "%", Better::kLower);
+  MetricHandle random_direction_violations_one_step =
+      DeclareOfBudget("random_direction_violations_one_step",
+                      "random directions over budget, K₁",
+                      "%",
+                      Better::kLower);
+  MetricHandle random_direction_moments_one_step =
+      DeclareOfBudget("random_direction_moments_one_step",
+                      "moments with one of 64 directions over, K₁",
+                      "%",
+                      Better::kLower);
   MetricHandle worst_moments_one_step = DeclareOfBudget(
       "worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
   MetricHandle worst_moments_static = DeclareOfBudget(
@@ -201,6 +207,9 @@ struct FrequencyMetrics : MetricTable {
   Point hand_in_world_z = DeclarePoint("hand_in_world_z", "left hand in the world, z");
   Point com_x = DeclarePoint("com_x", "centre of mass, x");
   Point com_y = DeclarePoint("com_y", "centre of mass, y");
+  std::array<const Point*, 5> points() const {
+    return {&hand_in_world_x, &hand_in_world_y, &hand_in_world_z, &com_x, &com_y};
+  }
   MetricHandle frequency_sigma =
       DeclareOfBudget("frequency_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
   MetricHandle frequency_driving =
@@ -241,8 +250,8 @@ struct ComLoadWalkMetrics : MetricTable {
   // against its own soles: what is left where the robot walks away
   AxisMetrics over_feet =
       DeclareAxes("over_feet", "over its own feet, ±10 N", "N/m", Better::kNeither);
-  AxisMetrics static_with_weight =
-      DeclareAxes("static_with_weight", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
+  AxisMetrics static_with_weight = DeclareAxes(
+      "static_with_weight", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
   AxisMetrics measured_over_model =
       DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
   // where the budget has a centre of mass
