@@ -73,6 +73,16 @@ BUDGETS = {
 }
 
 
+def test_contact_modes_are_numbered_as_in_the_core():
+    from silc import _core
+    from silc.torch import contact
+
+    named = ("double support", "left support", "right support", "flight")
+    numbers = (contact.DOUBLE_SUPPORT, contact.LEFT_SUPPORT, contact.RIGHT_SUPPORT, contact.FLIGHT)
+    assert [_core.CONTACT_MODES.index(name) for name in named] == list(numbers)
+    assert len(_core.CONTACT_MODES) == len(numbers)
+
+
 def tensor(samples, name, dtype):
     return torch.from_numpy(np.array(samples[name])).to(dtype)
 

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/thread_pool.h"
 #include "silc/base/utf8.h"
 #include "silc/certify/certify_run.h"
 #include "silc/cli/command_option.h"
@@ -98,7 +98,7 @@ void RunCertify(const CertifyArguments& args) {
 
 void AddCertify(CLI::App* app) {
   auto args = std::make_shared<CertifyArguments>();
-  args->options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  args->options.threads = HardwareThreads();
   CLI::App* verb = app->add_subcommand(
       "certify", "an upper bound of σ over boxes of observations: a proof, not samples");
   verb->add_option("policy", args->policy, "the policy, an ONNX file; an MLP")->required();

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/base/thread_pool.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/command_option.h"
 #include "silc/cli/layout_option.h"
@@ -349,7 +349,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   RequireWritable("--plot", args.plot);
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
-    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    options.threads = HardwareThreads();
   }
   if (args.layouts.size() > 1 && args.layouts.size() != args.policies.size()) {
     throw ConfigError(fmt::format("--layout: {} layouts for {} policies; give one, or one each",

@@ -233,7 +233,7 @@ void AddObserve(CLI::App* app) {
       ->check(NumberIn(1e-6, 1e4))
       ->capture_default_str();
   verb->add_option("--latency", args->latency_ms, "from sampling to new targets [ms]")
-      ->check(NumberIn(0.0, 200.0))
+      ->check(NumberIn(0.0, 1e3 * kMaxLatency))
       ->capture_default_str();
   verb->add_option("--seed", args->seed, "of the random directions")
       ->check(SeedNumber())
