@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 
-# metrics of `silc eval`: name, what the demo calls it, unit
+# metrics of `silc eval`: name, what the demo calls it ({label}: as silc does), unit
 ROWS = {
     "stand": [("survival", "robots that stand through 20 s of pushes", "%"),
               ("disc_median", "σ on K_s, median", ""),
-              ("disc_within", "moments within the budget, σ ≤ 1.05 on K_s", "%")],
-    "budget": [("form_violations_one_step", "random directions of K₁ over it", "%"),
+              ("disc_within", "moments within the budget, {label}", "%")],
+    "budget": [("random_direction_violations_one_step", "random directions of K₁ over it", "%"),
                ("worst_static_p99", "K_s, worst direction, p99 [× budget]", ""),
                ("disc_violations", "moments with K_s over it, σ > 1", "%")],
 }
@@ -43,14 +43,15 @@ def gravity(result):
 def observe(result):
     summary = result["summary"]
     hand = next(point for point in summary["points"] if point["name"] == "left hand in the world")
-    judged = sum(row["judged"] for row in summary["contacts"])
-    over = sum(row["judged"] * row["violations"] for row in summary["contacts"] if row["judged"])
+    met = [row for row in summary["contacts"] if row["contact"] != "all"]
+    judged = sum(row["moments"] * row["judged_share"] for row in met)
+    over = sum(row["moments"] * row["condition_violations"] for row in met)
     line("left hand, pushed along z, as it is felt", number(hand["one_axis"][2], "N/m"))
     line("spectral radius of the action loop; unstable from 1 on",
          number(summary["loop_radius_median"]))
-    line("moments with a static stiffness", f"{judged} of {len(result['moments'])}")
+    line("moments that could be judged", f"{round(judged)} of {len(result['moments'])}")
     name = result["budget"]["name"]
-    line(f"of those, over the budget '{name}', gravity {gravity(result)}", f"{round(over)}")
+    line(f"moments over the budget '{name}', gravity {gravity(result)}", f"{round(over)}")
 
 
 def shake(result):
@@ -71,9 +72,10 @@ def table(results, rows):
     def row(label, cells):
         line(label, "  ".join(f"{cell:>{len(name)}}" for cell, name in zip(cells, names)))
 
-    row(f"budget '{results[0]['mode']}', gravity {gravity(results[0])}", names)
-    for name, label, unit in rows:
-        row(label, [number(values[name], unit) for values in metrics])
+    row(f"budget '{results[0]['budget']['name']}', gravity {gravity(results[0])}", names)
+    labels = {metric["name"]: metric["label"] for metric in results[0]["metrics"]}
+    for name, text, unit in rows:
+        row(text.format(label=labels[name]), [number(values[name], unit) for values in metrics])
 
 
 def check(silc):

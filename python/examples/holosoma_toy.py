@@ -93,7 +93,7 @@ def train(envs: int, iterations: int, folder: str, penalty: dict, plain: bool = 
     if plain:
         algo = PPO(env, config, folder, "cpu")
     else:
-        algo = SilcPPO(env, config, folder, "cpu", budget={"com": 2000, "null_stiffness": 30}, penalty=penalty)
+        algo = SilcPPO(env, config, folder, "cpu", budget={"com": 2000, "null_space": 30}, penalty=penalty)
     algo.setup()
     algo._train_mode()
     first, observations = copy.deepcopy(algo.actor.state_dict()), env.reset_all()

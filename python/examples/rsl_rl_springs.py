@@ -48,7 +48,7 @@ def configuration(run="silc", hidden=(512, 256, 128), penalty=None, **algorithm)
     plain.update({"rnd_cfg": None, "symmetry_cfg": None}, **algorithm)
     if run != "plain":
         options = {**(penalty or {}), **({"lambda_": 0.0} if run == "watch" else {})}
-        budget = {"com": 2000, "null_stiffness": 30}
+        budget = {"com": 2000, "null_space": 30}
         plain.update(class_name="silc.rsl_rl:SilcPPO", budget=budget, penalty=options)
     network = {"class_name": "MLPModel", "hidden_dims": list(hidden), "activation": "elu", "obs_normalization": True}
     noise = {"class_name": "GaussianDistribution", "init_std": 0.5, "std_type": "scalar"}

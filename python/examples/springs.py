@@ -64,7 +64,7 @@ def train(envs, iterations, device="cpu", run="silc", steps=24, epochs=5, batche
     options.update({"silc": {}, "watch": {"lambda_": 0.0}, "plain": {"start": 10**9}}[run])
     gains = torch.full((JOINTS,), 40.0, device=device), torch.full((JOINTS,), 0.5, device=device)
     penalty = StiffnessPenalty(
-        Budget(com=2000, null_stiffness=30), channels(device), *gains, PenaltyOptions.of("silc", **options)
+        Budget(com=2000, null_space=30), channels(device), *gains, PenaltyOptions.of("silc", **options)
     ).to(device)
     env, rows = Springs(envs, device), []
     actor, critic = mlp(WIDTH, hidden, JOINTS).to(device), mlp(WIDTH, hidden, 1).to(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import InitVar, asdict, dataclass, replace
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 Vector3 = Tuple[float, float, float]
@@ -110,7 +110,7 @@ class Budget:
     """[1] the least share of its stiffness that a named hand must keep, per axis"""
     weight: str = "identity"
     """what measures the null space: identity (N·m/rad) or gains (a share of each joint's kp)"""
-    null_stiffness: float = 50.0
+    null_space: float = 50.0
     """[N·m/rad] or [1], see weight"""
     torque: str = "followed"
     """sensed torque: followed (it moves with the joints) or held (not judged)"""
@@ -120,8 +120,12 @@ class Budget:
     """disc (S7c), two-sided (S7b) or one-sided (S7a)"""
     command: Optional[BudgetCommand] = None
     """what is commanded; the numbers above then stand at the middle of their ranges"""
+    null_stiffness: InitVar[Optional[float]] = None
+    """what null_space was called once"""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, null_stiffness: Optional[float]) -> None:
+        if null_stiffness is not None:
+            raise ValueError("null_stiffness: is called null_space, as in files and on the command line")
         self._put_middle()
         for name in ("com", "left_hand", "right_hand", "hand_floor"):
             object.__setattr__(self, name, _vector3(name, getattr(self, name)))
@@ -135,8 +139,8 @@ class Budget:
             value = getattr(self, name)
             if value is not None and not all(math.isfinite(v) and v > 0 for v in value):
                 raise ValueError(f"{name}: {value} N/m: must be finite and positive")
-        if not (math.isfinite(self.null_stiffness) and self.null_stiffness > 0):
-            raise ValueError(f"null_stiffness: {self.null_stiffness}: must be finite and positive")
+        if not (math.isfinite(self.null_space) and self.null_space > 0):
+            raise ValueError(f"null_space: {self.null_space}: must be finite and positive")
         if not all(0 <= f < 1 for f in self.hand_floor):
             raise ValueError(f"hand_floor: {self.hand_floor}: must lie in [0, 1)")
         if self.has_floor:
@@ -171,7 +175,7 @@ class Budget:
         if "hands" in numbers:
             at["left_hand"] = at["right_hand"] = (numbers["hands"],) * 3
         if "null_space" in numbers:
-            at["null_stiffness"] = numbers["null_space"]
+            at["null_space"] = numbers["null_space"]
         return at
 
     def at(
@@ -231,7 +235,7 @@ class Budget:
         if "null_space" in ranges:
             if plain.weight != self.weight:
                 raise ValueError(f"budget: weight: '{plain.weight}' where the command's null space has '{self.weight}'")
-            numbers["null_space"] = plain.null_stiffness
+            numbers["null_space"] = plain.null_space
         return numbers
 
     @property

@@ -17,7 +17,7 @@ from .budget import Budget
 from .policy import Policy
 from .robot import Point, Robot
 
-MODES = ("double support", "left support", "right support", "flight")
+MODES = _core.CONTACT_MODES
 _POINTS = ("com", "left_hand_in_world", "right_hand_in_world", "left_hand_on_base", "right_hand_on_base")
 
 

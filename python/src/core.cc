@@ -87,7 +87,7 @@ nb::dict BudgetDict(const BudgetSpec& spec) {
   d["right_hand"] = AxesOf(spec.hand[1]);
   d["hand_floor"] = nb::make_tuple(spec.hand_floor[0], spec.hand_floor[1], spec.hand_floor[2]);
   d["weight"] = spec.weight == NullWeight::kServo ? "gains" : "identity";
-  d["null_stiffness"] = spec.null_stiffness;
+  d["null_space"] = spec.null_stiffness;
   d["torque"] = Name(spec.torque);
   d["gravity"] = Name(spec.gravity);
   d["condition"] = Name(spec.condition);
@@ -111,7 +111,7 @@ BudgetSpec BudgetFrom(const nb::dict& d) {
   spec.hand_floor = axes("hand_floor").value_or(Eigen::Vector3d::Zero());
   spec.weight =
       nb::cast<std::string>(d["weight"]) == "gains" ? NullWeight::kServo : NullWeight::kIdentity;
-  spec.null_stiffness = nb::cast<double>(d["null_stiffness"]);
+  spec.null_stiffness = nb::cast<double>(d["null_space"]);
   spec.torque = channel("torque");
   spec.gravity = channel("gravity");
   const auto condition = nb::cast<std::string>(d["condition"]);
@@ -446,8 +446,6 @@ class Observer {
     return d;
   }
 
-  static constexpr double kMaxLatency = 0.2;  // [s] as --latency takes it
-
   // (S4) at the moment last observed, one matrix per frequency
   std::vector<Eigen::MatrixXcd> Sweep(const std::vector<double>& hz,
                                       double period,
@@ -581,37 +579,8 @@ void WritePolicy(const std::string& path,
   WriteOnnx(path, network, "obs", "actions", metadata);
 }
 
-}  // namespace
-}  // namespace silc
-
-NB_MODULE(_core, m) {
-  using namespace silc;
-  m.doc() = "silc's C++ core; the package silc is what users import";
-  nb::set_leak_warnings(false);  // at exit the interpreter frees nothing, and says so
-  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const ConfigError& e) {
-      PyErr_SetString(PyExc_ValueError, e.what());
-    } catch (const RunError& e) {
-      PyErr_SetString(PyExc_OSError, e.what());
-    }
-  });
-
-  m.attr("DEFAULT_ROBOT") = kDefaultRobot;
-  m.attr("DEFAULT_MODE") = kDefaultMode;
-  m.def(
-      "read_budget",
-      [](const std::string& mode) { return BudgetDict(ReadBudget(mode).spec); },
-      "mode"_a,
-      "A budget as --mode takes it, under the names of silc.Budget; ranges under command");
-  m.def(
-      "budget_yaml",
-      [](const nb::dict& budget) { return BudgetYaml(BudgetFrom(budget)); },
-      "budget"_a,
-      "A budget as a file of configs/budgets says it");
-  m.def("read_robot", &RobotDict, "path"_a, "A robot.yaml as plain data");
-
+// A policy, what it sees, and the file it is in.
+void BindPolicy(nb::module_& m) {
   nb::class_<Layout>(m, "Layout")
       .def_static("read", &ReadLayout, "path"_a)
       .def("table",
@@ -693,6 +662,20 @@ NB_MODULE(_core, m) {
                    [](const PolicyFile& p) { return VectorXd(p.policy->effort_limit()); })
       .def_prop_ro("is_mlp", [](const PolicyFile& p) { return p.policy->is_mlp(); });
 
+  m.def("write_policy",
+        &WritePolicy,
+        "path"_a,
+        "normaliser"_a.none(),
+        "branches"_a,
+        "layout"_a,
+        "notes"_a,
+        "budget"_a.none(),
+        "mode"_a,
+        "An MLP policy as an ONNX file that silc observe takes");
+}
+
+// What is made of a policy at one moment.
+void BindObserver(nb::module_& m) {
   nb::class_<Observer>(m, "Observer")
       .def(nb::init<const VectorXd&, const VectorXd&, const VectorXd&, const nb::dict&>(),
            "kp"_a,
@@ -725,15 +708,43 @@ NB_MODULE(_core, m) {
           "left"_a,
           "right"_a,
           "dt"_a);
+}
 
-  m.def("write_policy",
-        &WritePolicy,
-        "path"_a,
-        "normaliser"_a.none(),
-        "branches"_a,
-        "layout"_a,
-        "notes"_a,
-        "budget"_a.none(),
-        "mode"_a,
-        "An MLP policy as an ONNX file that silc observe takes");
+}  // namespace
+}  // namespace silc
+
+NB_MODULE(_core, m) {
+  using namespace silc;
+  m.doc() = "silc's C++ core; the package silc is what users import";
+  nb::set_leak_warnings(false);  // at exit the interpreter frees nothing, and says so
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const ConfigError& e) {
+      PyErr_SetString(PyExc_ValueError, e.what());
+    } catch (const RunError& e) {
+      PyErr_SetString(PyExc_OSError, e.what());
+    }
+  });
+
+  m.attr("DEFAULT_ROBOT") = kDefaultRobot;
+  m.attr("DEFAULT_MODE") = kDefaultMode;
+  m.attr("CONTACT_MODES") = nb::make_tuple(Name(kContactModes[0]),
+                                           Name(kContactModes[1]),
+                                           Name(kContactModes[2]),
+                                           Name(kContactModes[3]));
+  m.def(
+      "read_budget",
+      [](const std::string& mode) { return BudgetDict(ReadBudget(mode).spec); },
+      "mode"_a,
+      "A budget as --mode takes it, under the names of silc.Budget; ranges under command");
+  m.def(
+      "budget_yaml",
+      [](const nb::dict& budget) { return BudgetYaml(BudgetFrom(budget)); },
+      "budget"_a,
+      "A budget as a file of configs/budgets says it");
+  m.def("read_robot", &RobotDict, "path"_a, "A robot.yaml as plain data");
+
+  BindPolicy(m);
+  BindObserver(m);
 }

@@ -79,7 +79,7 @@ def test_observer_equals_the_command_line(silc_program, tmp_path, policy_file, m
         for name in ("K_1", "K_s"):
             close(getattr(moment, name), expected[name])
         close(moment.loop_radius, expected["loop_radius"])
-        for name, key in (("one_step", "budget_one_step"), ("quasi_static", "budget_static")):
+        for name, key in (("one_step", "one_step"), ("quasi_static", "quasi_static")):
             reading = getattr(moment, name)
             assert reading.status == expected[key]["status"]
             if reading.status == "ok":
@@ -309,8 +309,8 @@ def test_a_commanded_policy_is_told_what_it_is_judged_by(silc_program, tmp_path)
                 moment = observer.observe(data, mode=expected["contact"])
                 assert moment.budget == budget
                 close(observer.policy.observation, expected["observation"])
-                close(moment.one_step.sigma, expected["budget_one_step"]["sigma"])
-                close(moment.quasi_static.worst, expected["budget_static"]["worst"])
+                close(moment.one_step.sigma, expected["one_step"]["sigma"])
+                close(moment.quasi_static.worst, expected["quasi_static"]["worst"])
         sigma[asked] = moment.one_step.sigma
         # (B3): what the network sees of it, in every frame
         ranges = policy.command.ranges().items()
@@ -327,7 +327,7 @@ def test_observe_tells_the_policy_and_follows_what_it_was_told(tmp_path):
     assert policy.told == {"com": 775, "hands": 316, "null_space": 77.5}
     answer = policy.act(policy.default_pose, np.zeros(29))
     # a plain budget: its numbers are told, the hands it does not name stand at the middle
-    plain = silc.Budget(com=(500, 500, 1000), null_stiffness=100)
+    plain = silc.Budget(com=(500, 500, 1000), null_space=100)
     moment = silc.observe(policy, model, data, budget=plain, mode=0)
     assert moment.budget == plain and policy.told == {"com": 500, "hands": 316, "null_space": 100}
     # one that was told is judged by what it was told
@@ -385,7 +385,7 @@ def test_what_a_policy_cannot_be_told_is_named(tmp_path):
             r"commanded.onnx: com: 150 is outside \[200, 3000\]",
             lambda: silc.observe(policy, model, data, budget=silc.Budget(com=150)),
         ),
-        ("weight: 'gains' where", lambda: policy.tell(silc.Budget(com=400, weight="gains", null_stiffness=50))),
+        ("weight: 'gains' where", lambda: policy.tell(silc.Budget(com=400, weight="gains", null_space=50))),
         ("budget: has ranges, and one number each", lambda: silc.observe(policy, model, data, budget="command")),
         ("budget: has ranges, and one number each", lambda: silc.observe(plain, model, data, budget=ranges)),
         (
@@ -402,6 +402,7 @@ def test_what_a_policy_cannot_be_told_is_named(tmp_path):
         ("command: com: has a range but no number along z", lambda: silc.Budget(command={"com": (200, 3000)})),
         ("command: 'hand'.*did you mean 'hands'", lambda: silc.Budget(command={"hand": (200, 3000)})),
         ("command: hands: 200, expected 2 numbers", lambda: silc.Budget(command={"hands": 200})),
+        ("null_stiffness: is called null_space", lambda: silc.Budget(com=400, null_stiffness=50)),
         ("command: compliance: expected a BudgetCommand", lambda: silc.Budget(command="compliance")),
         ("command: hands: .* upside down", lambda: silc.Budget(command={"hands": (3000, 200)})),
         ("null_space: 5 is outside", lambda: ranges.at(null_space=5)),

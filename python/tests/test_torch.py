@@ -56,7 +56,7 @@ BUDGETS = {
         left_hand=(1000, 900, 800),
         right_hand=(200, 250, 300),
         weight="gains",
-        null_stiffness=0.5,
+        null_space=0.5,
     ),
     "posture": Budget(),
     "told-all": Budget(
@@ -71,6 +71,16 @@ BUDGETS = {
     ),
     "told-hands": Budget(hand_floor=(0, 0, 0.5), command=BudgetCommand(hands=(100, 1000))),
 }
+
+
+def test_contact_modes_are_numbered_as_in_the_core():
+    from silc import _core
+    from silc.torch import contact
+
+    named = ("double support", "left support", "right support", "flight")
+    numbers = (contact.DOUBLE_SUPPORT, contact.LEFT_SUPPORT, contact.RIGHT_SUPPORT, contact.FLIGHT)
+    assert [_core.CONTACT_MODES.index(name) for name in named] == list(numbers)
+    assert len(_core.CONTACT_MODES) == len(numbers)
 
 
 def tensor(samples, name, dtype):
@@ -604,7 +614,7 @@ def test_static_stiffness_is_the_fixed_point_of_the_loop():
 def test_a_few_hundred_steps_bring_the_violation_down():
     torch.manual_seed(0)
     actor, channels, kp, alpha, contacts, x = small_world(torch.float32)
-    penalty = StiffnessPenalty(Budget(com=(2000, 2000, 20000), null_stiffness=120), channels, kp, alpha)
+    penalty = StiffnessPenalty(Budget(com=(2000, 2000, 20000), null_space=120), channels, kp, alpha)
     adam = torch.optim.Adam(actor.parameters(), 3e-3)
     first = float(penalty.evaluate(actor, x, contacts).value)
     for _ in range(300):

@@ -8,6 +8,8 @@
 
 namespace silc {
 
+int HardwareThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 ThreadPool::ThreadPool(int threads) {
   SILC_CHECK(threads >= 1);
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });

@@ -11,6 +11,9 @@
 
 namespace silc {
 
+/// How many threads this machine runs at once; 1 where it does not say.
+int HardwareThreads();
+
 /// Threads that wait for loops. The caller works too, so a pool of one has no thread of its own.
 ///
 /// One pool serves an environment, its physics and its learner, which work in turns: a loop may not

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/trainer.h"
 #include "silc/cli/verbs.h"
@@ -81,7 +82,10 @@ void AddBenchTrain(CLI::App* bench) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  verb->add_option("--mode", args->request.mode, "budget");
+  AddModeOption(verb,
+                &args->request.mode,
+                "budget of silc and silc-paper",
+                "the preset's, else " + std::string(kDefaultMode));
   verb->add_option("--backend", args->request.backend, "batch (CPU), cuda or mujoco");
   verb->add_option("--envs", args->request.envs, "robots")->check(WholeIn(1, 1 << 20));
   verb->add_option("--threads", args->request.threads, "of the CPU")->check(WholeIn(1, 1024));

@@ -4,13 +4,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/thread_pool.h"
 #include "silc/base/utf8.h"
 #include "silc/certify/certify_run.h"
 #include "silc/cli/command_option.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/output_path.h"
@@ -97,7 +98,7 @@ void RunCertify(const CertifyArguments& args) {
 
 void AddCertify(CLI::App* app) {
   auto args = std::make_shared<CertifyArguments>();
-  args->options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  args->options.threads = HardwareThreads();
   CLI::App* verb = app->add_subcommand(
       "certify", "an upper bound of σ over boxes of observations: a proof, not samples");
   verb->add_option("policy", args->policy, "the policy, an ONNX file; an MLP")->required();
@@ -113,7 +114,7 @@ void AddCertify(CLI::App* app) {
   verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, "what the policy sees [what the file says]");
+  verb->add_option("--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold it to",

@@ -10,6 +10,7 @@
 #include "silc/base/error.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/deploy_terminal.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/verbs.h"
@@ -123,8 +124,11 @@ void AddDeploy(CLI::App* app) {
   verb->add_option("policy", args->policy, "ONNX file")->required();
   verb->add_option("--robot", args->robot, "robot name or path of a robot.yaml")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, "what the policy sees: a name, a file [its own]");
-  verb->add_option("--mode", args->mode, "budget: a name or a file [the policy's own]");
+  verb->add_option("--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
+  AddModeOption(verb,
+                &args->mode,
+                "budget to judge it by",
+                "the one inside the policy, else " + std::string(kDefaultMode));
   AddBudgetOption(verb, &args->budget);
   verb->add_option("--gains", args->gains, "gain set of the robot [the policy's own]");
   verb->add_option("--network", args->network, "interface, as eth0 [Cyclone's choice]");

@@ -114,11 +114,11 @@ void ExpectObservedAsLogged(const std::string& json_file, const std::string& log
     ASSERT_TRUE(moment["loop_radius"].is_number()) << at;
     EXPECT_EQ(moment["loop_radius"].get<double>() < 1, rho[i] < 1) << at << ", rho " << rho[i];
     // a moment that one of the two cannot judge is none that the other can
-    const std::string status = moment["budget_static"]["status"];
+    const std::string status = moment["quasi_static"]["status"];
     ASSERT_EQ(status == "ok", !std::isnan(sigma[i])) << at << ": " << status << ", " << sigma[i];
     if (std::isnan(sigma[i])) continue;
     ++judged;
-    expect_near(moment["budget_static"]["sigma"], sigma[i], at + ", sigma");
+    expect_near(moment["quasi_static"]["sigma"], sigma[i], at + ", sigma");
     for (std::size_t j = 0; j < kJoints; ++j) {
       expect_near(moment["K_s"][j][j],
                   diagonal[i * kJoints + j],

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/table.h"
+#include "silc/base/thread_pool.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/command_option.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/output_path.h"
@@ -347,7 +349,7 @@ void Run(const Experiment& experiment, const EvalArguments& args) {
   RequireWritable("--plot", args.plot);
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
-    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    options.threads = HardwareThreads();
   }
   if (args.layouts.size() > 1 && args.layouts.size() != args.policies.size()) {
     throw ConfigError(fmt::format("--layout: {} layouts for {} policies; give one, or one each",
@@ -408,7 +410,7 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
                 "the one inside the policies, else " + std::string(kDefaultMode));
   AddBudgetOption(verb, &args->budget);
   verb->add_option(
-      "--layout", args->layouts, "layout, where the file does not say; one, or one per policy");
+      "--layout", args->layouts, LayoutHelp("what the policies see, one or one per policy", "what each file says"));
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
       ->check(WholeIn(1, 100000))
       ->capture_default_str();
@@ -445,17 +447,18 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
     verb->add_option("--frequencies", options.frequencies, "Hz of the shaker [14 from 0.5 to 24]")
         ->delimiter(',')
         ->check(NumberIn(0.05, 1000.0));
-    verb->add_option("--points",
-                     options.points,
-                     "hand_in_world_x, hand_in_world_y, hand_in_world_z, com_x, com_y [all]")
+    std::vector<std::string> points;
+    for (const auto* point : metric::Frequency().points()) points.push_back(point->name);
+    verb->add_option(
+            "--points", options.points, fmt::format("{} [all]", fmt::join(points, ", ")))
         ->delimiter(',');
   }
   AddRetiredFlag(verb,
                  "--hold-gravity",
-                 "is part of the budget: --mode compliance,gravity=held, for instance");
+                 "is part of the budget: --mode " + std::string(kDefaultMode) + ",gravity=held, for instance");
   AddRetiredFlag(verb,
                  "--with-gravity",
-                 "is part of the budget: --mode compliance,gravity=followed, for instance");
+                 "is part of the budget: --mode " + std::string(kDefaultMode) + ",gravity=followed, for instance");
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
   verb->footer([&experiment] { return MetricList(experiment); });

@@ -37,8 +37,8 @@ void AddNote(const std::string& note, Metadata* metadata) {
   }
   if (key == "silc_gravity" || key == "silc_budget") {
     throw ConfigError("--note " + note +
-                      ": is part of the budget now; --mode writes it, as in --mode "
-                      "compliance,gravity=held");
+                      ": is part of the budget now; --mode writes it, as in --mode " +
+                      kDefaultMode + ",gravity=held");
   }
   (*metadata)[key] = note.substr(equals + 1);
 }

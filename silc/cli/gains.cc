@@ -162,7 +162,7 @@ void AddGains(CLI::App* app) {
   verb->add_option("--mode",
                    args->modes,
                    fmt::format("budgets the servo must fit into, each of them: {}, or YAML files",
-                               fmt::join(BudgetNames(), ", ")))
+                               fmt::join(PlainBudgetNames(), ", ")))
       ->required();
   verb->add_option("--poses", request.poses, "of the robot.yaml, as in home,knees_bent [all]")
       ->delimiter(',');

@@ -18,9 +18,10 @@ CLI::Option* AddModeOption(CLI::App* verb,
       "--mode",
       [mode](const std::string& text) { *mode = text; },
       fmt::format("{}: {}, or a YAML file; with changes as in "
-                  "compliance,gravity=followed,com=400 [{}]",
+                  "{},gravity=followed,com=400 [{}]",
                   purpose,
                   fmt::join(BudgetNames(), ", "),
+                  kDefaultMode,
                   otherwise));
 }
 

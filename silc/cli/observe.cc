@@ -10,6 +10,7 @@
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
 #include "silc/cli/command_option.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/output_path.h"
@@ -171,7 +172,7 @@ void Observe(const ObserveArguments& args) {
   }
   if (args.check && !BudgetHolds(summary)) {
     const ModeSummary& all = summary.modes.back();
-    const bool over = all.judged > 0 && all.violations > 0;
+    const bool over = all.over > 0;
     throw RunError(
         fmt::format("{}: the budget '{}' {}",
                     args.policy,
@@ -196,7 +197,7 @@ void AddObserve(CLI::App* app) {
   verb->add_option(
       "--layout",
       args->layout,
-      "what the policy sees: falcon, holosoma, mjlab or a YAML file [what the file says]");
+      LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold it to",
@@ -204,8 +205,8 @@ void AddObserve(CLI::App* app) {
   AddBudgetOption(verb, &args->budget);
   AddRetiredFlag(verb,
                  "--condition",
-                 "is part of the budget: --mode compliance,condition=two-sided (or one-sided), or "
-                 "`condition: …` in its file");
+                 "is part of the budget: --mode " + std::string(kDefaultMode) +
+                     ",condition=two-sided (or one-sided), or `condition: …` in its file");
   verb->add_option(
       "--gains",
       args->gains,
@@ -232,7 +233,7 @@ void AddObserve(CLI::App* app) {
       ->check(NumberIn(1e-6, 1e4))
       ->capture_default_str();
   verb->add_option("--latency", args->latency_ms, "from sampling to new targets [ms]")
-      ->check(NumberIn(0.0, 200.0))
+      ->check(NumberIn(0.0, 1e3 * kMaxLatency))
       ->capture_default_str();
   verb->add_option("--seed", args->seed, "of the random directions")
       ->check(SeedNumber())

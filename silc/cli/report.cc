@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "silc/base/thread_pool.h"
 #include "silc/report/run_report.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "silc/base/error.h"
 #include "silc/base/shell.h"
@@ -23,7 +23,7 @@ namespace {
 
 void Run(ReportOptions options) {
   if (options.threads <= 0)
-    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    options.threads = HardwareThreads();
   options.version = SILC_VERSION;
   // one line that moves in a terminal, replaced by what came of it
   std::optional<ProgressLine> line;

@@ -223,6 +223,8 @@ TEST_F(CliTrain, SilcStartsTheTrainerThatLiesBesideIt) {
   const Outcome none = Silc("", alone + "train g1-stand 2>&1; echo returned $?; true ");
   EXPECT_NE(none.text.find(Path("silc-trainer") + ": No such file"), std::string::npos)
       << none.text;
+  EXPECT_NE(none.text.find("./dev build release --target silc-trainer"), std::string::npos)
+      << none.text;
   EXPECT_NE(none.text.find("returned 1"), std::string::npos) << none.text;
   EXPECT_EQ(Silc("", alone + "--version; true ").text, "silc " SILC_VERSION "\n");
 }

@@ -19,8 +19,12 @@ namespace {
   if (code) throw RunError("/proc/self/exe: " + code.message() + "; run silc-trainer instead");
   const std::string trainer = (here.parent_path() / "silc-trainer").string();
   ::execv(trainer.c_str(), argv);
+  const bool missing = errno == ENOENT;
   throw RunError(trainer + ": " + std::strerror(errno) +
-                 "; training is a program of its own that lies beside silc");
+                 "; training is a program of its own that lies beside silc" +
+                 (missing ? "\n  ./dev build builds both; the trainer alone: ./dev build release "
+                            "--target silc-trainer"
+                          : ""));
 }
 
 void AddStart(CLI::App* app, const char* verb, const char* help, char** argv) {

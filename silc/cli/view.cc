@@ -14,6 +14,7 @@
 #include "silc/base/error.h"
 #include "silc/base/file.h"
 #include "silc/base/utf8.h"
+#include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
 #include "silc/cli/progress.h"
@@ -188,7 +189,7 @@ void AddView(CLI::App* app) {
   verb->add_option(
       "--layout",
       args->layout,
-      "what the policies see: falcon, holosoma, mjlab or a YAML file [what each says]");
+      LayoutHelp("what the policies see", "what each says"));
   AddModeOption(verb, &args->mode, "budget to hold them to", "the one inside each policy");
   AddBudgetOption(verb, &args->budget);
   verb->add_option("--port", args->port, "of the page; 0: any that is free")

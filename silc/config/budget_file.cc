@@ -341,6 +341,18 @@ std::vector<std::string> BudgetNames() {
   return names;
 }
 
+std::vector<std::string> PlainBudgetNames() {
+  std::vector<std::string> names = BudgetNames();
+  std::erase_if(names, [](const std::string& name) {
+    try {
+      return ReadBudget(name).spec.IsCommanded();
+    } catch (const ConfigError&) {
+      return false;  // whoever asks for it is told what is wrong
+    }
+  });
+  return names;
+}
+
 UserBudget ReadBudget(const std::string& mode) {
   if (mode.empty()) {
     throw ConfigError("--mode '': name a budget, as in --mode " + std::string(kDefaultMode) +

@@ -7,6 +7,7 @@
 
 #include "silc/base/yaml.h"
 #include "silc/stiffness/budget.h"
+#include "silc/stiffness/default_mode.h"
 
 namespace silc {
 
@@ -15,9 +16,6 @@ struct UserBudget {
   std::string name;
   BudgetSpec spec;
 };
-
-/// The budget where neither the user nor the policy names one.
-inline constexpr const char* kDefaultMode = "compliance";
 
 /// A stiffness budget as every verb's --mode takes it: NAME|FILE[,key=value…].
 ///
@@ -48,6 +46,8 @@ UserBudget ReadPlainBudget(const std::string& mode);
 
 /// The names that ReadBudget() finds a file for, sorted.
 std::vector<std::string> BudgetNames();
+/// Those without ranges.
+std::vector<std::string> PlainBudgetNames();
 
 /// The same from text; `path` stands for the file in messages.
 UserBudget ParseBudget(std::string_view text, const std::string& path);

@@ -36,4 +36,10 @@ nlohmann::ordered_json BudgetJson(const BudgetSpec& spec) {
   return json;
 }
 
+nlohmann::ordered_json BudgetJson(const std::string& name, const BudgetSpec& spec) {
+  nlohmann::ordered_json json = {{"name", name}};
+  json.update(BudgetJson(spec));
+  return json;
+}
+
 }  // namespace silc

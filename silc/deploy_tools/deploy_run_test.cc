@@ -4,9 +4,6 @@
 #include "silc/deploy_tools/run_deploy.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,51 +18,23 @@
 #include "silc/base/file.h"
 #include "silc/config/policy_budget.h"
 #include "silc/deploy/test_bus.h"
-#include "silc/deploy_tools/deploy_log.h"
-#include "silc/deploy_tools/preflight.h"
 #include "silc/deploy_tools/simulated_robot.h"
+#include "silc/deploy_tools/test_g1.h"
 #include "silc/deploy_tools/test_log.h"
-#include "silc/deploy_tools/test_walker.h"
-#include "silc/deploy_tools/workers.h"
 #include "silc/observe/load_policy.h"
 #include "silc/observe/run.h"
-
-namespace {
-
-// Folders that were flushed, and how many names each had then, while a test looks.
-using Flushes = std::vector<std::pair<std::string, int>>;
-Flushes* flushes = nullptr;
-
-}  // namespace
-
-// The program's own comes before glibc's.
-extern "C" int fsync(int descriptor) {
-  struct stat about {};
-  if (flushes != nullptr && fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode)) {
-    const auto folder =
-        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
-    const std::filesystem::directory_iterator names(folder), end;
-    flushes->emplace_back(folder.string(), static_cast<int>(std::distance(names, end)));
-  }
-  return static_cast<int>(syscall(SYS_fsync, descriptor));
-}
 
 namespace silc {
 namespace {
 
 namespace fs = std::filesystem;
 using test::FromLog;
+using test::G1WithPolicy;
 using test::InProcessBus;
+using test::TestFolder;
 
 // Moments with a static stiffness, of those compared: how often a policy has one is its own affair.
 constexpr int kEnoughJudged = 50;
-
-struct G1WithPolicy {
-  RobotModel robot = RobotModel::Load("g1");
-  TrainingNotes notes;
-  Policy policy = LoadPolicy(test::WalkerFile(), "", robot, &notes);
-  Servo servo = ServoFor(robot, policy, "");
-};
 
 struct DeployedRun {
   DeploySummary summary;
@@ -117,12 +86,6 @@ DeployedRun RunOnBus(
   run_ended = true;
   robot.join();
   return run;
-}
-
-std::string TestFolder(const char* name) {
-  const fs::path folder = fs::path(::testing::TempDir()) / name;
-  fs::remove_all(folder);
-  return folder.string();
 }
 
 ObservationRun ObserveLog(const G1WithPolicy& g1, const std::string& log) {
@@ -280,59 +243,6 @@ TEST(DeployRun, NeedsAnObserverWhereStiffnessStops) {
               std::string::npos)
         << why;
   }
-}
-
-// States of a robot that stands and moves its joints a little.
-PolicyRequest RequestAt(const G1WithPolicy& g1, int k, std::uint32_t session = 1) {
-  PolicyRequest request;
-  request.sequence = static_cast<std::uint64_t>(k) + 1;
-  request.session = session;
-  request.time_ns = 20'000'000LL * k;
-  request.state.imu.quat_wxyz[0] = 1;
-  for (int j = 0; j < kRobotMotors; ++j) {
-    request.state.motor[j].q =
-        static_cast<float>(g1.policy.default_pose()[j] + 0.05 * std::sin(0.3 * k + j));
-    request.state.motor[j].dq = static_cast<float>(0.75 * std::cos(0.3 * k + j));
-  }
-  return request;
-}
-
-TEST(StiffnessWorker, FollowsForWantOfTimeAndThenSeesTheSame) {
-  const G1WithPolicy g1;
-  const UserBudget budget = ReadBudget("compliance");
-  StiffnessWorker all(g1.robot, g1.policy, g1.servo, budget, 0.75),
-      some(g1.robot, g1.policy, g1.servo, budget, 0.75);
-  int compared = 0;
-  for (int k = 0; k < 40; ++k) {
-    const PolicyRequest request = RequestAt(g1, k);
-    const DeployMoment whole = all.Observe(request);
-    const DeployMoment& m = some.Observe(request, false, k % 4 != 0);
-    EXPECT_EQ(m.observed, k % 4 == 0);
-    EXPECT_EQ(m.mode, whole.mode);
-    if (!m.observed) {
-      EXPECT_TRUE(std::isnan(m.sigma) && std::isnan(m.rho) && std::isnan(m.K_s_diag[3]));
-      EXPECT_FALSE(m.judged);
-      continue;
-    }
-    // the action loop's radius depends on what the policy remembers, and there always is one
-    EXPECT_EQ(m.rho, whole.rho);
-    EXPECT_EQ(m.judged, whole.judged);
-    if (m.judged) {
-      EXPECT_EQ(m.sigma, whole.sigma);
-    }
-    compared += std::isfinite(m.rho) ? 1 : 0;
-  }
-  EXPECT_EQ(compared, 10);
-}
-
-// A twin that missed a step has another history than the policy: what it would say is not true.
-TEST(StiffnessWorker, SaysNothingAfterAGapUntilThePolicyIsEnteredAnew) {
-  const G1WithPolicy g1;
-  StiffnessWorker worker(g1.robot, g1.policy, g1.servo, ReadBudget("compliance"), 0.75);
-  EXPECT_TRUE(worker.Observe(RequestAt(g1, 0)).observed);
-  EXPECT_FALSE(worker.Observe(RequestAt(g1, 2), true).observed);
-  EXPECT_FALSE(worker.Observe(RequestAt(g1, 3)).observed);
-  EXPECT_TRUE(worker.Observe(RequestAt(g1, 4, 2)).observed);
 }
 
 // What the link or the robot suffers while the policy walks: damped within the ticks stated, and
@@ -656,244 +566,6 @@ TEST(DeployRun, WarnsOfControlStepsThatAreNotLogged) {
   const std::vector<double> sequence = FromLog(options.log, "sequence");
   ASSERT_GT(sequence.size(), 256U);
   EXPECT_GE(sequence.back() - static_cast<double>(sequence.size()), 1) << "some are not there";
-}
-
-TEST(Preflight, RefusesWithAReason) {
-  const G1WithPolicy g1;
-  EXPECT_TRUE(CheckPolicy(g1.robot, g1.policy, g1.servo, 0.75, 1).empty());
-
-  // gains so high that the first answer cannot be carried out
-  Servo stiff = g1.servo;
-  stiff.kp *= 1000;
-  std::vector<std::string> reasons = CheckPolicy(g1.robot, g1.policy, stiff, 0.75, 0);
-  ASSERT_FALSE(reasons.empty());
-  EXPECT_NE(reasons[0].find("the first tick would ask"), std::string::npos) << reasons[0];
-
-  // so low that it falls
-  Servo limp = g1.servo;
-  limp.kp *= 0.05;
-  reasons = CheckPolicy(g1.robot, g1.policy, limp, 0.75, 3);
-  ASSERT_EQ(reasons.size(), 1U);
-  EXPECT_NE(reasons[0].find("the robot fell"), std::string::npos) << reasons[0];
-  EXPECT_EQ(FindStandingFall(g1.robot, g1.policy, g1.servo, 0.75, 1), "");
-  EXPECT_NE(FindStandingFall(g1.robot, g1.policy, limp, 0.75, 3).find("after "), std::string::npos);
-}
-
-// A real robot's base has a gyroscope and nothing that measures how fast it goes.
-TEST(Preflight, RefusesAnInputThatTheRobotCannotMeasure) {
-  const G1WithPolicy g1;
-  ObservationLayout layout = g1.policy.layout();
-  int changed = 0;
-  for (ObservationTerm& term : layout.terms) {
-    if (term.source != TermSource::kBaseAngVel) continue;
-    term.source = TermSource::kBaseLinVel;
-    term.name = "speed_of_base";
-    ++changed;
-  }
-  ASSERT_EQ(changed, 1);
-  const Policy seeing(std::make_shared<const Graph>(g1.policy.graph()), layout, g1.policy.robot());
-  const std::vector<std::string> reasons = CheckPolicy(g1.robot, seeing, g1.servo, 0.75, 0);
-  ASSERT_EQ(reasons.size(), 1U);
-  EXPECT_NE(reasons[0].find("'speed_of_base'"), std::string::npos) << reasons[0];
-  EXPECT_NE(reasons[0].find("cannot measure"), std::string::npos) << reasons[0];
-}
-
-// An action loop whose radius could not be computed is not one that is stable.
-TEST(StiffnessNote, ARadiusThatIsNoNumberIsNotHidden) {
-  DeployMoment moment;
-  moment.sequence = 7;
-  moment.rho = std::nan("");
-  EXPECT_EQ(NoteOf(moment).sequence, 7U);
-  EXPECT_TRUE(std::isnan(NoteOf(moment).rho));
-  moment.rho = 1.25;
-  moment.sigma = 0.5;
-  moment.judged = true;
-  EXPECT_EQ(NoteOf(moment).rho, 1.25);
-  EXPECT_EQ(NoteOf(moment).sigma, 0.5);
-  EXPECT_TRUE(NoteOf(moment).judged);
-}
-
-TEST(Preflight, RefusesAnotherRobotAndAnotherWriter) {
-  const RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
-  LowState state{};
-  state.mode_machine = 5;
-  EXPECT_TRUE(CheckRobot(spec, state, {}).empty());
-  state.mode_machine = 4;
-  state.mode_pr = 1;
-  state.motor[2].q = std::nanf("");
-  const std::vector<std::string> reasons = CheckRobot(spec, state, {.foreign_writers = 1});
-  ASSERT_EQ(reasons.size(), 4U);
-  EXPECT_NE(reasons[0].find("machine mode is 4"), std::string::npos);
-  EXPECT_NE(reasons[2].find("rt/lowcmd"), std::string::npos);
-  EXPECT_NE(reasons[3].find("left_hip_yaw_joint"), std::string::npos);
-}
-
-// Machine mode 0 is no G1's. A simulation that fills in none is accepted when that is asked for,
-// which accepts no other variant.
-TEST(Preflight, AcceptsMachineModeZeroOnlyWhenAskedTo) {
-  const RobotSpec spec = ReadRobotSpec(FindRobotFile("g1"));
-  LowState state{};
-  const std::vector<std::string> reasons = CheckRobot(spec, state, {});
-  ASSERT_EQ(reasons.size(), 1U);
-  EXPECT_NE(reasons[0].find("machine mode is 0"), std::string::npos) << reasons[0];
-  EXPECT_NE(reasons[0].find("--no-machine-mode"), std::string::npos) << reasons[0];
-  EXPECT_TRUE(CheckRobot(spec, state, {}, false).empty());
-  state.mode_machine = 4;
-  EXPECT_EQ(CheckRobot(spec, state, {}, false).size(), 1U);
-}
-
-// A power cut: nothing is finished, and all but the last second can be read.
-TEST(DeployLog, LosesTheLastSecondAtMostWhenItIsCutShort) {
-  const std::string folder = TestFolder("silc_deploy_log_cut");
-  constexpr int kTicks = 2345;  // of 2 ms
-  {
-    DeployLog log(folder);
-    for (int k = 0; k < kTicks; ++k) {
-      TickRecord record;
-      record.time_ns = 2'000'000LL * k;
-      record.robot.tick = static_cast<std::uint32_t>(k);
-      log.Add(record);
-    }
-  }  // without Finish()
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    EXPECT_EQ(entry.path().extension(), ".npz") << "nothing half written: " << entry.path();
-  }
-  int read = 0;
-  for (const double tick : FromLog(folder, "tick_robot_tick")) EXPECT_EQ(tick, read++);
-  EXPECT_LE(kTicks - read, 501) << "more than a second is lost";
-  EXPECT_LT(read, kTicks) << "the rest was to be lost";
-}
-
-// A name that is not flushed is not found after a power cut, though its bytes are on the disk.
-TEST(DeployLog, FlushesNamesAsWellAsBytes) {
-  const fs::path above = fs::canonical(::testing::TempDir()) / "silc_deploy_log_flushed";
-  fs::remove_all(above);
-  const std::string folder = (above / "new" / "log").string();
-  Flushes seen;
-  flushes = &seen;
-  {
-    DeployLog log(folder);
-    EXPECT_EQ(seen,
-              (Flushes{{above / "new", 1},
-                       {above, 1},
-                       {above.parent_path(), seen.empty() ? 0 : seen.back().second}}))
-        << "every folder that was made";
-    seen.clear();
-    for (int k = 0; k < 1500; ++k) {
-      TickRecord record;
-      record.time_ns = 2'000'000LL * k;
-      log.Add(record);
-    }
-    log.Finish();
-  }
-  flushes = nullptr;
-  EXPECT_EQ(seen, (Flushes{{folder, 1}, {folder, 2}, {folder, 3}, {folder, 4}}));
-}
-
-// What faults are judged by can be read back: temperatures, fault words to the last bit, the
-// remote's bytes, modes.
-TEST(DeployLog, KeepsWhatFaultsAreJudgedBy) {
-  const std::string folder = TestFolder("silc_deploy_log_faults");
-  TickRecord record;
-  record.robot.mode_pr = 1;
-  record.robot.mode_machine = 255;
-  for (int j = 0; j < kRobotMotors; ++j) {
-    MotorReading& motor = record.robot.motor[j];
-    motor.mode = static_cast<std::uint8_t>(j % 2);
-    motor.temperature_C[0] = static_cast<std::int16_t>(30 + j);
-    motor.temperature_C[1] = static_cast<std::int16_t>(-j);
-    motor.fault_word = 0xfedcba00U + static_cast<std::uint32_t>(j);
-  }
-  for (int k = 0; k < 40; ++k) record.robot.remote[k] = static_cast<std::uint8_t>(255 - k);
-  DeployLog log(folder);
-  log.Add(record);
-  record.robot.motor[7].fault_word = 0;
-  log.Add(record);
-  log.Finish();
-
-  const auto at = [&](const char* name, int width, int row, int column) {
-    const std::vector<double> values = FromLog(folder, name, width);
-    EXPECT_EQ(values.size(), 2U * static_cast<std::size_t>(width)) << name;
-    const auto i = static_cast<std::size_t>(row * width + column);
-    return i < values.size() ? values[i] : std::nan("");
-  };
-  EXPECT_EQ(at("tick_mode", 2, 0, 0), 1);
-  EXPECT_EQ(at("tick_mode", 2, 0, 1), 255);
-  for (const int j : {0, 7, 28}) {
-    EXPECT_EQ(at("tick_motor_mode", 29, 0, j), j % 2);
-    EXPECT_EQ(at("tick_casing_C", 29, 0, j), 30 + j);
-    EXPECT_EQ(at("tick_winding_C", 29, 0, j), -j);
-    EXPECT_EQ(at("tick_fault_word", 29, 0, j), 0xfedcba00U + static_cast<unsigned>(j));
-  }
-  EXPECT_EQ(at("tick_fault_word", 29, 1, 7), 0);
-  for (const int k : {0, 13, 39}) EXPECT_EQ(at("tick_remote", 40, 1, k), 255 - k);
-}
-
-// Rows are control steps in their order. What was observed stands beside the step that it is of;
-// what was passed over, or is waited for too long, is NaN.
-TEST(DeployLog, JoinsWhatWasObservedToItsStep) {
-  const std::string folder = TestFolder("silc_deploy_log_joined");
-  DeployLog log(folder, 0.1);
-  const auto step = [&](int sequence) {
-    PolicyStep s;
-    s.sequence = static_cast<std::uint64_t>(sequence);
-    s.time_ns = 20'000'000LL * sequence;
-    s.qpos.setConstant(36, sequence);
-    s.qvel.setZero(35);
-    s.input.tau.setZero(29);
-    s.observation.setZero(4);
-    s.action.setZero(29);
-    s.target.setZero(29);
-    log.Add(s);
-  };
-  const auto observe = [&](int sequence) {
-    DeployMoment m;
-    m.sequence = static_cast<std::uint64_t>(sequence);
-    m.sigma = 0.1 * sequence;
-    m.K_s_diag.setConstant(29, sequence);
-    log.Add(m);
-  };
-  std::vector<int> rows_on_disk;
-  for (int k = 0; k <= 100; ++k) {  // ticks of 10 ms
-    if (k % 2 == 0) step(k / 2);
-    if (k == 8) observe(3);   // 0 to 2 were passed over
-    if (k == 40) observe(4);  // far too late
-    if (k == 60) observe(29);
-    TickRecord record;
-    record.time_ns = 10'000'000LL * k;
-    log.Add(record);
-    rows_on_disk.push_back(static_cast<int>(FromLog(folder, "sequence").size()));
-  }
-  // no step waits longer than a chunk and the patience, 0.25 s
-  for (int k = 0; k <= 100; ++k) EXPECT_GE(rows_on_disk[static_cast<std::size_t>(k)], k / 2 - 13);
-  log.Finish();
-  const std::vector<double> sequence = FromLog(folder, "sequence"),
-                            sigma = FromLog(folder, "sigma"),
-                            diagonal = FromLog(folder, "K_s_diag", 29),
-                            qpos = FromLog(folder, "qpos", 36);
-  ASSERT_EQ(sequence.size(), 51U);
-  ASSERT_EQ(sigma.size(), 51U);
-  ASSERT_EQ(diagonal.size(), 51U * 29);
-  for (std::size_t i = 0; i < sequence.size(); ++i) {
-    EXPECT_EQ(sequence[i], static_cast<double>(i));
-    EXPECT_EQ(qpos[36 * i], static_cast<double>(i));
-    const bool seen = i == 3 || i == 29;
-    EXPECT_EQ(std::isnan(sigma[i]), !seen) << i;
-    EXPECT_EQ(std::isnan(diagonal[29 * i + 5]), !seen) << i;
-    if (seen) {
-      EXPECT_EQ(sigma[i], 0.1 * static_cast<double>(i));
-    }
-  }
-}
-
-TEST(DeployLog, RefusesAFolderThatHoldsSomething) {
-  const std::string folder = TestFolder("silc_deploy_log_full");
-  { DeployLog log(folder); }
-  EXPECT_NO_THROW(DeployLog{folder}) << "empty";
-  DeployLog log(folder);
-  log.Add(TickRecord{});
-  log.Finish();
-  EXPECT_THROW(DeployLog{folder}, ConfigError);
 }
 
 }  // namespace

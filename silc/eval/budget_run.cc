@@ -233,10 +233,10 @@ ExperimentResult RunBudget(const Policy& policy,
   const auto one = [](const Sample&) { return 1; };
   const auto any = [](const Sample&) { return true; };
   result.metrics = {
-      MeanMetric(declared.form_violations_one_step,
+      MeanMetric(declared.random_direction_violations_one_step,
                  trial_share([](const Sample& s) { return s.one_step.violations; },
                              [](const Sample& s) { return s.one_step.samples; })),
-      MeanMetric(declared.form_moments_one_step,
+      MeanMetric(declared.random_direction_moments_one_step,
                  trial_share([](const Sample& s) { return s.one_step.violations > 0; }, one)),
       MeanMetric(declared.worst_moments_one_step,
                  trial_share([](const Sample& s) { return !(s.worst_one_step <= 1); }, one)),
@@ -244,7 +244,7 @@ ExperimentResult RunBudget(const Policy& policy,
                  trial_share([](const Sample& s) { return !(s.worst_static <= 1); }, one)),
       MeanMetric(declared.disc_violations,
                  trial_share([](const Sample& s) { return !(s.disc <= 1); }, one)),
-      MeanMetric(declared.sound_share, trial_share([](const Sample& s) { return s.sound; }, one))};
+      MeanMetric(declared.judged_share, trial_share([](const Sample& s) { return s.sound; }, one))};
   if (budget.condition != Condition::kDisc) {
     result.metrics.push_back(
         MeanMetric(declared.condition_violations,

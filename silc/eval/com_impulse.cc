@@ -12,7 +12,6 @@
 namespace silc {
 namespace {
 
-constexpr double kForce = -150;     // [N] along x of W, at the pelvis
 constexpr double kDuration = 0.05;  // [s]
 constexpr double kBefore = 1;       // [s] over which the resting place is averaged
 constexpr double kAfter = 6;        // [s] watched after the push
@@ -59,7 +58,7 @@ ImpulseTrial RunImpulseTrial(const RobotModel& robot,
   loop.SetHooks(
       [&] {
         const bool on = loop.time() < start + kDuration - 1e-9;
-        loop.SetPush(on ? Push{Push::Point::kBase, {kForce, 0, 0}} : Push{});
+        loop.SetPush(on ? Push{Push::Point::kBase, {kImpulseForce, 0, 0}} : Push{});
       },
       {});
   const std::size_t first = trial.x.size();
@@ -110,7 +109,7 @@ ExperimentResult RunComImpulse(const Policy& policy,
   result.metrics.push_back(ShareMetric(declared.stepped, stepped, lasted));
   const ImpulseTrial& shown = trials[FirstLasting(ends)];
   AddSurvival(declared, ends, &result);
-  result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kForce)},
+  result.settings = {{"force", fmt::format("{:g} N along x at the pelvis", kImpulseForce)},
                      {"duration", fmt::format("{:g} s", kDuration)},
                      {"trials per seed", std::to_string(options.episodes)}};
   Curve curve{kPanel, "", "time after the push began [s]", "x − rest [m]", shown.time, shown.x};

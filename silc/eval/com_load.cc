@@ -72,7 +72,7 @@ ExperimentResult RunComLoad(const Policy& policy,
       }
       result.metrics.push_back(StiffnessMetric((*families[level])[axis], values));
     }
-    result.metrics.push_back(StiffnessMetric(declared.static_gravity[axis], model));
+    result.metrics.push_back(StiffnessMetric(declared.static_with_weight[axis], model));
     for (std::size_t k = 0; k < trials.size(); ++k) model_ratio[k] /= model[k];
     result.metrics.push_back(StiffnessMetric(declared.measured_over_model[axis], model_ratio));
     if (budget.spec.com) {

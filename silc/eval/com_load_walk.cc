@@ -85,7 +85,7 @@ void AddAxis(const std::vector<Trial>& trials,
       OfLevel(trials, kJudged, [&](const WalkingShakeResult& shake, const WalkingLevel&) {
         return 1 / shake.model_compliance[axis];
       });
-  add(declared.static_gravity[axis], model);
+  add(declared.static_with_weight[axis], model);
   std::vector<double> over_model = stiffness(kJudged), over_spec = over_model;
   for (std::size_t k = 0; k < trials.size(); ++k) over_model[k] /= model[k];
   add(declared.measured_over_model[axis], over_model);

@@ -163,7 +163,7 @@ Experiment DeclareHandLoad() {
       .headline = {m.survival,
                    m.step_stiffness_z,
                    m.measured.z,
-                   m.static_gravity.z,
+                   m.static_with_weight.z,
                    m.one_step.z,
                    m.on_base.z},
       .run = RunHandLoad};
@@ -180,12 +180,12 @@ Experiment DeclareBudget() {
           .unit = "trials",
           .metrics = m,
           .headline = {m.survival,
-                       m.form_violations_one_step,
+                       m.random_direction_violations_one_step,
                        m.all.worst_one_step_p99,
                        m.all.worst_static_p99,
                        m.all.disc_p99,
                        m.condition_p99,
-                       m.sound_share},
+                       m.judged_share},
           .run = RunBudget,
           .plots_apart = true};
 }
@@ -302,8 +302,8 @@ Experiment DeclareComLoadWalk() {
                        m.measured.x,
                        m.measured.y,
                        m.measured.z,
-                       m.static_gravity.x,
-                       m.static_gravity.y,
+                       m.static_with_weight.x,
+                       m.static_with_weight.y,
                        m.speed.x,
                        m.speed.y,
                        m.refused},
@@ -374,8 +374,7 @@ std::string ToJson(const ExperimentResult& r, int indent) {
                {"layout", r.layout},
                {"robot", r.robot},
                {"gains", r.gains},
-               {"mode", r.mode},
-               {"budget", BudgetJson(r.budget)},
+               {"budget", BudgetJson(r.mode, r.budget)},
                {"seeds", r.seeds},
                {"settings", r.settings},
                {"trials", r.trials},
@@ -412,8 +411,10 @@ ExperimentResult FromJson(const std::string& text, const std::string& place) {
     r.layout = json.at("layout").get<std::string>();
     r.robot = json.at("robot").get<std::string>();
     r.gains = json.value("gains", "");  // results of before policies had gains of their own
-    r.mode = json.at("mode").get<std::string>();
-    r.budget = ParseBudget(json.at("budget").dump(), "budget").spec;
+    Json budget = json.at("budget");
+    r.mode = budget.at("name").get<std::string>();
+    budget.erase("name");
+    r.budget = ParseBudget(budget.dump(), "budget").spec;
     r.seeds = ToSeeds(json.at("seeds"));
     r.settings = json.at("settings").get<std::map<std::string, std::string>>();
     r.trials = ToCount(json.at("trials"), "trials");

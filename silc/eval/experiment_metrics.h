@@ -44,13 +44,13 @@ struct HandLoadMetrics : MetricTable {
   AxisMetrics pd = DeclareAxes("pd", "PD alone", "N/m", Better::kNeither);
   AxisMetrics one_step = DeclareAxes("one_step", "one-step K₁", "N/m", Better::kNeither);
   AxisMetrics static_stiffness = DeclareAxes("static", "static K_s", "N/m", Better::kNeither);
-  AxisMetrics static_gravity =
-      DeclareAxes("static_gravity", "K_s with weight", "N/m", Better::kNeither);
+  AxisMetrics static_with_weight =
+      DeclareAxes("static_with_weight", "K_s with weight", "N/m", Better::kNeither);
   // the hand on the base, pulled against it: what a budget's hands are about
   AxisMetrics on_base =
       DeclareAxes("on_base", "on the base, measured ±10 N", "N/m", Better::kNeither);
-  AxisMetrics on_base_static_gravity = DeclareAxes(
-      "on_base_static_gravity", "on the base, K_s with weight", "N/m", Better::kNeither);
+  AxisMetrics on_base_static_with_weight = DeclareAxes(
+      "on_base_static_with_weight", "on the base, K_s with weight", "N/m", Better::kNeither);
   // where the budget has hands
   AxisMetrics spec = DeclareAxesOfBudget("spec", "on the base, specified", "N/m", Better::kNeither);
   AxisMetrics on_base_over_spec = DeclareAxesOfBudget(
@@ -64,10 +64,16 @@ const HandLoadMetrics& HandLoad();
 /// `budget`: moments are control steps of stepping in place.
 struct BudgetMetrics : MetricTable {
   BudgetMetrics() : MetricTable("budget") {}
-  MetricHandle form_violations_one_step = DeclareOfBudget(
-      "form_violations_one_step", "random directions over budget, K₁", "%", Better::kLower);
-  MetricHandle form_moments_one_step = DeclareOfBudget(
-      "form_moments_one_step", "moments with one of 64 directions over, K₁", "%", Better::kLower);
+  MetricHandle random_direction_violations_one_step =
+      DeclareOfBudget("random_direction_violations_one_step",
+                      "random directions over budget, K₁",
+                      "%",
+                      Better::kLower);
+  MetricHandle random_direction_moments_one_step =
+      DeclareOfBudget("random_direction_moments_one_step",
+                      "moments with one of 64 directions over, K₁",
+                      "%",
+                      Better::kLower);
   MetricHandle worst_moments_one_step = DeclareOfBudget(
       "worst_moments_one_step", "moments with a direction over, K₁", "%", Better::kLower);
   MetricHandle worst_moments_static = DeclareOfBudget(
@@ -82,8 +88,8 @@ struct BudgetMetrics : MetricTable {
       DeclareOfBudget("condition_p99", "σ p99, the budget's condition on K_s", "", Better::kLower);
   MetricHandle disc_violations =
       DeclareOfBudget("disc_violations", "moments with σ > 1, (S7c) on K_s", "%", Better::kLower);
-  MetricHandle sound_share =
-      Declare("sound_share", "moments with a static stiffness", "%", Better::kHigher);
+  MetricHandle judged_share =
+      Declare("judged_share", "moments that could be judged", "%", Better::kHigher);
 
   /// 99th percentiles over some of the moments.
   struct Quantiles {
@@ -201,6 +207,9 @@ struct FrequencyMetrics : MetricTable {
   Point hand_in_world_z = DeclarePoint("hand_in_world_z", "left hand in the world, z");
   Point com_x = DeclarePoint("com_x", "centre of mass, x");
   Point com_y = DeclarePoint("com_y", "centre of mass, y");
+  std::array<const Point*, 5> points() const {
+    return {&hand_in_world_x, &hand_in_world_y, &hand_in_world_z, &com_x, &com_y};
+  }
   MetricHandle frequency_sigma =
       DeclareOfBudget("frequency_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
   MetricHandle frequency_driving =
@@ -217,8 +226,8 @@ struct ComLoadMetrics : MetricTable {
   AxisMetrics measured_5n = DeclareAxes("measured_5n", "measured ±5 N", "N/m", Better::kNeither);
   AxisMetrics measured = DeclareAxes("measured", "measured ±10 N", "N/m", Better::kNeither);
   AxisMetrics measured_20n = DeclareAxes("measured_20n", "measured ±20 N", "N/m", Better::kNeither);
-  AxisMetrics static_gravity =
-      DeclareAxes("static_gravity", "K_s with weight", "N/m", Better::kNeither);
+  AxisMetrics static_with_weight =
+      DeclareAxes("static_with_weight", "K_s with weight", "N/m", Better::kNeither);
   AxisMetrics measured_over_model =
       DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
   // where the budget has a centre of mass
@@ -241,8 +250,8 @@ struct ComLoadWalkMetrics : MetricTable {
   // against its own soles: what is left where the robot walks away
   AxisMetrics over_feet =
       DeclareAxes("over_feet", "over its own feet, ±10 N", "N/m", Better::kNeither);
-  AxisMetrics static_gravity =
-      DeclareAxes("static_gravity", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
+  AxisMetrics static_with_weight = DeclareAxes(
+      "static_with_weight", "K_s with weight, mean over the gait", "N/m", Better::kNeither);
   AxisMetrics measured_over_model =
       DeclareAxes("measured_over_model", "measured/K_s with weight", "", Better::kNeither);
   // where the budget has a centre of mass

@@ -7,6 +7,11 @@
 
 namespace silc {
 
+// Numbers of the experiments that others name, too.
+inline constexpr double kImpulseForce = -150;  // [N] com-impulse: along x of W, at the pelvis
+inline constexpr double kLoadForce = -40;      // [N] hand-load: along z of W, at the left hand
+inline constexpr double kDroppedMass = 2.5;    // [kg] hand-impact: the paper's
+
 // The experiments of the registry (experiment.h), one source file each; docs/experiments.md has
 // protocols and definitions. `options.episodes` is what is meant: RunExperiment() fills in
 // defaults.

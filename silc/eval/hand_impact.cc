@@ -15,7 +15,6 @@
 namespace silc {
 namespace {
 
-constexpr double kMass = 2.5;     // [kg] the paper's
 constexpr double kRadius = 0.05;  // [m] of the weight, a ball
 constexpr double kRope = 0.3;     // [m] its length; slack when shorter
 constexpr double kDrop = 0.2;     // [m] released this much above where the rope is taut
@@ -37,8 +36,8 @@ void AddWeight(const std::string& hand_site, bool visible, mjSpec* spec) {
   body->pos[2] = 5;  // out of the way until it is put in place
   mjs_addFreeJoint(body);
   // given, because robots' files may switch off what follows from shapes
-  body->mass = kMass;
-  for (double& inertia : body->inertia) inertia = 0.4 * kMass * kRadius * kRadius;
+  body->mass = kDroppedMass;
+  for (double& inertia : body->inertia) inertia = 0.4 * kDroppedMass * kRadius * kRadius;
   std::fill(body->ipos, body->ipos + 3, 0.0);
   body->explicitinertial = true;
   mjsGeom* geom = mjs_addGeom(body, nullptr);
@@ -204,7 +203,7 @@ ExperimentResult RunHandImpact(const Policy& policy,
         trials.size()));
   }
   result.settings = {
-      {"weight", fmt::format("{:g} kg", kMass)},
+      {"weight", fmt::format("{:g} kg", kDroppedMass)},
       {"rope",
        fmt::format("{:g} m, a tendon with a length limit, time constant {:g} s, damping ratio {:g}",
                    kRope,

@@ -14,7 +14,6 @@
 namespace silc {
 namespace {
 
-constexpr double kLoad = -40;  // [N] along z of W, at the left hand
 constexpr double kHold = 5;    // [s] the load stays on
 constexpr double kWindow = 2;  // [s] at the end over which displacement is averaged
 const std::vector<double> kRamps = {2, 10, 20, 40};  // [N] the smallest is for the linear model
@@ -38,7 +37,7 @@ void Step(const ClosedLoop& settled,
           const std::function<void(const RobotModel&, const mjData&)>& watch,
           LoadTrial* trial) {
   ClosedLoop loaded(settled), twin(settled);
-  loaded.SetPush({Push::Point::kLeftHand, {0, 0, kLoad}});
+  loaded.SetPush({Push::Point::kLeftHand, {0, 0, kLoadForce}});
   const double start = loaded.time();
   ContactModeTracker tracker = MakeContactTracker(settled.robot());
   trial->end = RunFor(&loaded, kHold, [&] {
@@ -63,7 +62,7 @@ void Step(const ClosedLoop& settled,
   }
   trial->sway = PeakToPeak(std::span<const double>(trial->z).last(window));
   // a robot that steps, or moves about by more than it gave way, has no static stiffness
-  if (!trial->stepped && trial->sway <= std::abs(mean)) trial->stiffness = kLoad / mean;
+  if (!trial->stepped && trial->sway <= std::abs(mean)) trial->stiffness = kLoadForce / mean;
   for (std::size_t k = 0; k < trial->z.size(); ++k) {
     if (trial->z[k] / mean < 0.9) continue;
     trial->response = trial->time[k];
@@ -152,9 +151,9 @@ void AddRampMetrics(const std::vector<LoadTrial>& trials,
   add(declared.pd, predicted(kInWorld, ShakeModel::kServo));
   add(declared.one_step, predicted(kInWorld, ShakeModel::kOneStep));
   add(declared.static_stiffness, predicted(kInWorld, ShakeModel::kStatic));
-  add(declared.static_gravity, predicted(kInWorld, ShakeModel::kStaticWithWeight));
+  add(declared.static_with_weight, predicted(kInWorld, ShakeModel::kStaticWithWeight));
   add(declared.on_base, measured(kOnBase, 0));
-  add(declared.on_base_static_gravity, predicted(kOnBase, ShakeModel::kStaticWithWeight));
+  add(declared.on_base_static_with_weight, predicted(kOnBase, ShakeModel::kStaticWithWeight));
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
     result->metrics.push_back({declared.spec[axis], spec});
@@ -183,14 +182,14 @@ void AddRampCurves(const std::vector<LoadTrial>& trials,
   if (!in_world.levels.empty()) {
     result->curves.push_back(RampCurve(in_world, axis));
     add_model(
-        in_world, ShakeModel::kStaticWithWeight, declared.static_gravity, Curve::Style::kSolid);
+        in_world, ShakeModel::kStaticWithWeight, declared.static_with_weight, Curve::Style::kSolid);
     add_model(in_world, ShakeModel::kOneStep, declared.one_step, Curve::Style::kDotted);
   }
   if (on_base.levels.empty()) return;
   result->curves.push_back(RampCurve(on_base, axis));
   add_model(on_base,
             ShakeModel::kStaticWithWeight,
-            declared.on_base_static_gravity,
+            declared.on_base_static_with_weight,
             Curve::Style::kSolid);
   if (budget.spec.hand[kLeft]) {
     const double spec = (*budget.spec.hand[kLeft])[axis];
@@ -254,7 +253,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
   const auto samples = [&](double LoadTrial::*member) { return SamplesOf(trials, member); };
   int restless = 0, refused = 0;
   for (const LoadTrial& t : trials) {
-    restless += t.sway > 0.2 * std::abs(kLoad / t.stiffness);
+    restless += t.sway > 0.2 * std::abs(kLoadForce / t.stiffness);
     refused += t.end == LoopStatus::kRunning && std::isnan(t.stiffness);
   }
   const int which = FirstLasting(ends);
@@ -294,7 +293,7 @@ ExperimentResult RunHandLoad(const Policy& policy,
     result.metrics.push_back({declared.sway, shown.in_world.sway});
   }
   result.settings = {
-      {"load", fmt::format("{:g} N along z at the left hand", kLoad)},
+      {"load", fmt::format("{:g} N along z at the left hand", kLoadForce)},
       {"settling", "4 to 5 s standing before the load or a ramp, drawn per trial"},
       {"load held", fmt::format("{:g} s, last {:g} s averaged", kHold, kWindow)},
       {"ramps",

@@ -9,12 +9,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "silc/base/check.h"
 #include "silc/base/crc32c.h"
 #include "silc/base/error.h"
 #include "silc/base/file.h"
+#include "silc/base/thread_pool.h"
 
 namespace silc {
 namespace {
@@ -178,7 +178,7 @@ void WriteRunFolder(const std::string& folder,
                   host.release,
                   cpu,
                   gpu,
-                  std::thread::hardware_concurrency(),
+                  HardwareThreads(),
                   more));
   WriteFileAtomically(folder + "/config.yaml", resolved_yaml);
 }

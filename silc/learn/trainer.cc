@@ -7,11 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/base/thread_pool.h"
 #include "silc/learn/frequency_penalty.h"
 #include "silc/learn/half_networks.h"
 #include "silc/learn/trainer_impl.h"
@@ -48,7 +48,7 @@ Trainer::Impl::Impl(const LearnConfig& c, VecEnv* e, std::shared_ptr<Ranks> r)
     chunks = config.chunks;
   }
   if (!pool) {
-    const int all = std::max(1, int(std::thread::hardware_concurrency()));
+    const int all = HardwareThreads();
     pool = std::make_shared<ThreadPool>(cuda ? 1 : config.threads > 0 ? config.threads : all);
   }
   MakeAgents();

@@ -33,11 +33,6 @@ class Figures {
   std::vector<double> values_;
 };
 
-constexpr ContactMode kModes[] = {ContactMode::kDoubleSupport,
-                                  ContactMode::kLeftSupport,
-                                  ContactMode::kRightSupport,
-                                  ContactMode::kFlight};
-
 // How a figure of one mode ends: the first word of the mode's name, "double".
 std::string FirstWord(ContactMode mode) {
   const std::string name = Name(mode);
@@ -101,7 +96,7 @@ SigmaFigures AddSigma(const std::vector<ChunkResult>& results, Ranks* ranks, Fig
   result.violating = figures->Add(share(over, ok));
   if (!modes.empty()) {
     const Tensor modes_met = ranks->Gather(at::cat(modes));
-    for (const ContactMode mode : kModes) {
+    for (const ContactMode mode : kContactModes) {
       const Tensor own = ok.logical_and(modes_met == static_cast<int>(mode));
       const std::size_t own_judged = figures->Add(own.sum());
       result.modes.push_back({FirstWord(mode), own_judged, figures->Add(share(over, own))});

@@ -47,8 +47,8 @@ Json Units() {
           {"K_1, K_s, Re K(jw), kp, null_space.stiffness (weight identity)", "N*m/rad"},
           {"damping, kd, Im K(jw)/w", "N*m*s/rad"},
           {"K_x, one_axis, budget", "N/m"},
-          {"C_x, compliance", "m/N"},
-          {"sigma, worst, share, violations, loop_radius, saturation", "1"},
+          {"C_x", "m/N"},
+          {"sigma, condition, worst, share, violations, loop_radius, saturation", "1"},
           {"q", "rad"},
           {"qd", "rad/s"},
           {"tau", "N*m"},
@@ -58,12 +58,6 @@ Json Units() {
           {"foot_force, force", "N"},
           {"p_WB, sway", "m"},
           {"velocity", "m/s, m/s, rad/s"}};
-}
-
-Json Budget(const ObservationRun& run) {
-  Json json = {{"name", run.budget.name}};
-  json.update(BudgetJson(run.budget.spec));
-  return json;
 }
 
 Json Point(const PointReading& point) {
@@ -104,8 +98,8 @@ Json MomentJson(const Moment& moment) {
           {"static_status", Status(reading.static_status)},
           {"loop_radius", Number(reading.loop.rho)},
           {"loop_condition", Number(reading.loop_condition)},
-          {"budget_one_step", Reading(reading.one_step)},
-          {"budget_static", Reading(reading.quasi_static)},
+          {"one_step", Reading(reading.one_step)},
+          {"quasi_static", Reading(reading.quasi_static)},
           {"random_directions",
            {{"samples", moment.random_directions.samples},
             {"violations", moment.random_directions.violations},
@@ -145,14 +139,14 @@ Json Summary(const RunSummary& summary) {
     const bool all = i > 0 && i + 1 == summary.modes.size();
     modes.push_back({{"contact", all ? "all" : Name(mode.mode)},
                      {"moments", mode.moments},
-                     {"judged", mode.judged},
                      {"share", Number(mode.share)},
-                     {"sigma_median", Number(mode.sigma_median)},
-                     {"sigma_p99", Number(mode.sigma_p99)},
-                     {"violations", Number(mode.violations)},
+                     {"judged_share", Number(mode.judged / static_cast<double>(mode.moments))},
+                     {"condition_median", Number(mode.sigma_median)},
+                     {"condition_p99", Number(mode.sigma_p99)},
+                     {"condition_violations", Number(mode.violations)},
                      {"worst_median", Number(mode.worst_median)},
                      {"worst_p99", Number(mode.worst_p99)},
-                     {"random_direction_violations", Number(mode.form_violations)},
+                     {"random_direction_violations", Number(mode.random_direction_violations)},
                      {"one_step_sigma_median", Number(mode.one_step_median)}});
   }
   return {{"joints", std::move(joints)},
@@ -181,12 +175,12 @@ Json ShakeJson(const ShakeResult& shake) {
     predictions.push_back({{"name", prediction.name},
                            {"status", Status(prediction.status)},
                            {"one_axis", Vector(prediction.one_axis)},
-                           {"compliance", Matrix(prediction.C_x)}});
+                           {"C_x", Matrix(prediction.C_x)}});
   }
   for (const ShakeLevel& level : shake.levels) {
     levels.push_back({{"force", Number(level.force)},
                       {"one_axis", Vector(level.OneAxis())},
-                      {"compliance", Matrix(level.Compliance())}});
+                      {"C_x", Matrix(level.Compliance())}});
   }
   return {{"point", shake.point},
           {"settled", Describe(shake.settled)},
@@ -203,7 +197,7 @@ Json ShakeJson(const ShakeResult& shake) {
 
 ObservationJsonWriter::ObservationJsonWriter(std::function<void(std::string_view)> write)
     : write_(std::move(write)) {
-  write_("{\"format\":\"silc-observation\",\"version\":2,\"moments\":[");
+  write_("{\"format\":\"silc-observation\",\"version\":3,\"moments\":[");
 }
 
 void ObservationJsonWriter::Add(const Moment& moment) {
@@ -228,7 +222,7 @@ void ObservationJsonWriter::Finish(const ObservationRun& run,
                        {"joint_damping", Vector(run.joint_damping)},
                        {"friction_loss", Vector(run.friction_loss)}}},
                      {"timing", {{"period", run.timing.period}, {"latency", run.timing.latency}}},
-                     {"budget", Budget(run)},
+                     {"budget", BudgetJson(run.budget.name, run.budget.spec)},
                      {"summary", Summary(summary)},
                      {"shake", shake ? ShakeJson(*shake) : Json(nullptr)},
                      {"sweep", Sweep(run.sweep)}};

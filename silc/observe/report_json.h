@@ -12,7 +12,7 @@
 
 namespace silc {
 
-/// Everything that was observed as one JSON document, format "silc-observation" version 2: every
+/// Everything that was observed as one JSON document, format "silc-observation" version 3: every
 /// moment with all its matrices (row by row), the state of the robot and what the policy saw and
 /// said, then what was watched, a table of units, the summary, K(jω) along the sweep, and the shake
 /// where there was one. NaN is null, and a status beside it says why.

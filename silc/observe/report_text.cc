@@ -124,7 +124,7 @@ std::string BudgetTable(const ObservationRun& run, const RunSummary& summary) {
                Percent(mode.violations),
                FormatNumber(mode.worst_median),
                FormatNumber(mode.worst_p99),
-               Percent(mode.form_violations),
+               Percent(mode.random_direction_violations),
                FormatNumber(mode.one_step_median)});
   }
   std::string how = "Judged";
@@ -160,20 +160,20 @@ std::string Verdict(const ObservationRun& run, const RunSummary& summary) {
   const int unjudged = all.moments - all.judged;
   if (all.judged == 0) {
     text += fmt::format("\nThe budget '{}' could not be judged.\n", run.budget.name);
-  } else if (all.violations == 0 && unjudged > 0) {
+  } else if (all.over == 0 && unjudged > 0) {
     text += fmt::format(
         "\nThe budget '{}' is kept in {} judged observations; {} could not be judged, so it is not "
         "shown to hold.\n",
         run.budget.name,
         all.judged,
         unjudged);
-  } else if (all.violations == 0) {
+  } else if (all.over == 0) {
     text += fmt::format(
         "\nThe budget '{}' HOLDS in all {} judged observations.\n", run.budget.name, all.judged);
   } else {
     text += fmt::format("\nThe budget '{}' is VIOLATED in {} of {} judged observations.\n",
                         run.budget.name,
-                        Percent(all.violations),
+                        Percent(all.over / static_cast<double>(all.judged)),
                         all.judged);
   }
   return text;

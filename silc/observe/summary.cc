@@ -59,18 +59,18 @@ ModeSummary SummarizeMode(const std::vector<const Moment*>& moments, std::size_t
       Collect(moments, [](const Moment& m) { return m.reading.quasi_static.sigma; });
   const std::vector<double> worst =
       Collect(moments, [](const Moment& m) { return m.reading.quasi_static.worst; });
-  int violations = 0;
   double samples = 0, sample_violations = 0;
   for (const Moment* moment : moments) {
     if (moment->reading.quasi_static.status == StiffnessStatus::kOk) {
       ++summary.judged;
-      violations += moment->reading.quasi_static.sigma > 1;
+      summary.over += moment->reading.quasi_static.sigma > 1;
     }
     samples += moment->random_directions.samples;
     sample_violations += moment->random_directions.violations;
   }
-  summary.violations = summary.judged > 0 ? violations / static_cast<double>(summary.judged) : kNan;
-  summary.form_violations = samples > 0 ? sample_violations / samples : kNan;
+  const int unjudged = summary.moments - summary.judged;
+  summary.violations = (summary.over + unjudged) / static_cast<double>(summary.moments);
+  summary.random_direction_violations = samples > 0 ? sample_violations / samples : kNan;
   summary.sigma_median = Median(sigma);
   summary.sigma_p99 = Quantile(sigma, 0.99);
   summary.worst_median = Median(worst);
@@ -194,7 +194,7 @@ RunSummary Summarize(const ObservationRun& run) {
 bool BudgetHolds(const RunSummary& summary) {
   if (summary.modes.empty()) return false;
   const ModeSummary& all = summary.modes.back();
-  return all.moments > 0 && all.judged == all.moments && all.violations == 0;
+  return all.moments > 0 && all.judged == all.moments && all.over == 0;
 }
 
 }  // namespace silc

@@ -19,12 +19,14 @@ struct ModeSummary {
   int moments = 0;
   double share = 0;         // [1] of all moments
   int judged = 0;           // moments whose σ exists
+  int over = 0;             // of those, moments with σ > 1
   double sigma_median = 0;  // [1]
   double sigma_p99 = 0;     // [1]
-  double violations = 0;    // [1] share of the judged moments with σ > 1
+  double violations = 0;    // [1] share of the moments with σ > 1, or without σ: as in silc/eval
   double worst_median = 0;  // [1] λ_max(L⁻¹ sym(K_s) L⁻ᵀ)
   double worst_p99 = 0;
-  double form_violations = 0;  // [1] share of random directions over the budget: the paper's test
+  double random_direction_violations =
+      0;                       // [1] share of random directions over the budget: the paper's test
   double one_step_median = 0;  // [1] σ of K₁
 };
 

@@ -257,19 +257,28 @@ std::string FindLayout(const std::string& name_or_path, const std::string& folde
   const bool is_path =
       name_or_path.find('/') != std::string::npos || fs::path(name_or_path).extension() == ".yaml";
   if (is_path) return name_or_path;
-  std::set<std::string> known;
   std::error_code ignored;
   std::istringstream list(folders);
   for (std::string folder; std::getline(list, folder, ':');) {
     const fs::path file = fs::path(folder) / (name_or_path + ".yaml");
     if (fs::is_regular_file(file, ignored)) return file.string();
+  }
+  throw ConfigError("layout '" + name_or_path + "': no such layout in " + folders +
+                    DidYouMean(name_or_path, LayoutNames(folders)) +
+                    "\n  Give one of those, or the path of a YAML file.");
+}
+
+std::vector<std::string> LayoutNames(const std::string& folders) {
+  namespace fs = std::filesystem;
+  std::set<std::string> known;
+  std::error_code ignored;
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');) {
     for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
       if (it->path().extension() == ".yaml") known.insert(it->path().stem().string());
     }
   }
-  throw ConfigError("layout '" + name_or_path + "': no such layout in " + folders +
-                    DidYouMean(name_or_path, {known.begin(), known.end()}) +
-                    "\n  Give one of those, or the path of a YAML file.");
+  return {known.begin(), known.end()};
 }
 
 std::string LayoutFolders() {

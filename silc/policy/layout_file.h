@@ -30,6 +30,9 @@ std::string LayoutYaml(const ObservationLayout& layout);
 /// @param folders  in the order to look, ':' between them
 std::string FindLayout(const std::string& name_or_path, const std::string& folders);
 
+/// The names that FindLayout() knows in these folders, sorted.
+std::vector<std::string> LayoutNames(const std::string& folders);
+
 /// The folders of the layouts that go by name: those of $SILC_LAYOUTS, ./layouts, the source
 /// tree's, the installed one.
 std::string LayoutFolders();

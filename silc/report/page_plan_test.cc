@@ -67,7 +67,7 @@ TEST(PagePlan, WrongNamesAreSaid) {
   EXPECT_THROW(Plan("").Find("budget"), ConfigError);
   // a table of the paper without a section
   Paper paper = OneMeasure();
-  paper.measures.push_back({metric::Budget().sound_share, "Fig. 9"});
+  paper.measures.push_back({metric::Budget().judged_share, "Fig. 9"});
   EXPECT_THROW(ReadPagePlan(YamlNode::Parse("experiments: [{name: walk, id: i, menu: m, title: t, "
                                             "intro: x, quick: 3}]\n",
                                             "report.yaml"),

@@ -72,11 +72,11 @@ std::string PageWriter::Questions() {
 
 std::string PageWriter::QuadraticForm(int number) {
   const metric::BudgetMetrics& budget = metric::Budget();
-  const std::vector<RowKey> rows = data_.paper.RowsOf({budget.form_violations_one_step});
+  const std::vector<RowKey> rows = data_.paper.RowsOf({budget.random_direction_violations_one_step});
   std::string answer;
   for (const RowKey& row : rows) {
-    const Estimate over = Get(row, budget.form_violations_one_step);
-    const Estimate moments = Get(row, budget.form_moments_one_step);
+    const Estimate over = Get(row, budget.random_direction_violations_one_step);
+    const Estimate moments = Get(row, budget.random_direction_moments_one_step);
     const Estimate worst = Get(row, budget.worst_moments_one_step);
     if (std::isnan(over.value)) continue;
     const char* word = over.value == 0    ? "never exceeds it along a random direction"
@@ -96,12 +96,12 @@ std::string PageWriter::QuadraticForm(int number) {
                   "<code>baseline</code> and <code>scalar-lcp</code> exceed it?",
                   answer + Absent(rows)) +
          Compare(rows,
-                 {budget.form_violations_one_step,
+                 {budget.random_direction_violations_one_step,
                   budget.worst_moments_one_step,
                   budget.all.worst_one_step_p99,
                   budget.worst_moments_static,
                   budget.all.disc_p99,
-                  budget.sound_share});
+                  budget.judged_share});
 }
 
 std::string PageWriter::JitterAndEnergy(int number) {
@@ -324,7 +324,7 @@ std::string PageWriter::FeltStiffness(int number) {
   for (const RowKey& row : rows) {
     const double measured = Get(row, load.measured.z).value;
     const double one_step = Get(row, load.one_step.z).value;
-    const double model = Get(row, load.static_gravity.z).value;
+    const double model = Get(row, load.static_with_weight.z).value;
     const double damping = Get(row, damping_at_3hz).value;
     if (std::isnan(measured)) continue;
     std::string text =
@@ -357,7 +357,7 @@ std::string PageWriter::FeltStiffness(int number) {
                  {load.pd.z,
                   load.one_step.z,
                   load.static_stiffness.z,
-                  load.static_gravity.z,
+                  load.static_with_weight.z,
                   load.measured.z,
                   load.action_loop_radius,
                   damping_at_3hz});

@@ -84,7 +84,7 @@ std::string PageWriter::Headline() {
                                   : Show(over, budget.worst_moments_static->unit);
   };
   std::vector<RowKey> shown;
-  for (const RowKey& row : data_.paper.RowsOf({budget.form_violations_one_step})) {
+  for (const RowKey& row : data_.paper.RowsOf({budget.random_direction_violations_one_step})) {
     const std::optional<RowKey> silc_row = data_.paper.OurRowBeside(row);
     if (!silc_row) continue;
     table.Row({"Not in the paper: moments of stepping with the static stiffness over the budget",

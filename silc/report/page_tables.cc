@@ -111,8 +111,9 @@ std::string PageWriter::Policies() {
       "tracking is: the paper asks for very similar tracking rewards, and these columns show it. "
       "A "
       "card beside each file (<code>.md</code>) says how it was trained. Each is judged by the "
-      "budget inside its file, a policy without one by <code>compliance</code>: a channel that is "
-      "held does not count in K<sub>s</sub> against the budget.");
+      "budget inside its file, a policy without one by " +
+      Code(kDefaultMode) +
+      ": a channel that is held does not count in K<sub>s</sub> against the budget.");
   out += data_.policies.empty() ? Paragraph("The folder holds no policies.") : table.Render();
   if (!data_.recorded.empty()) {
     out += Paragraph(fmt::format(
@@ -171,7 +172,8 @@ std::string PageWriter::TableOne() {
              "N/m. So gravity sensing is held: what a policy does with it does not count. The "
              "hands’ floor is the least share of their numbers that a policy must keep, along x, "
              "y, z.") +
-         table.Render() + Rerun({"silc observe POLICY.onnx --rollout 5 --mode compliance"});
+         table.Render() +
+         Rerun({fmt::format("silc observe POLICY.onnx --rollout 5 --mode {}", kDefaultMode)});
 }
 
 std::string PageWriter::ExperimentSection(const PageExperiment& section) {

@@ -56,7 +56,7 @@ Metric Number(MetricHandle what, double value, double half_width) {
 ReportData Some() {
   ReportData data = Empty();
   ExperimentResult budget =
-      Result("budget", {Number(metric::Budget().form_violations_one_step, 41, 2)});
+      Result("budget", {Number(metric::Budget().random_direction_violations_one_step, 41, 2)});
   budget.curves = {{"form", "a<b", "time [s]", "form [1]", {0, 1, 2}, {1, 2, 1}}};
   ExperimentResult walk = Result("walk", {Number(metric::Walk().motion.action_jitter, 2e4, 100)});
   walk.notes = {"3 < 4 & a \"note\""};

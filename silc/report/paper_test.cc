@@ -60,7 +60,7 @@ TEST(Paper, VerdictIsOnTheRatioWhereThePaperCompares) {
   EXPECT_EQ(Judge(settling, baseline, {2.3}, {2.3}), Verdict::kReproduced);
   EXPECT_EQ(Judge(settling, baseline, {0.2}, {0.2}), Verdict::kNot);
   EXPECT_EQ(Judge(settling, {"silc", "soft-hand"}, {1}, {2}), Verdict::kOpen);  // not in the paper
-  const PaperMeasure& form = *paper.Find(metric::Budget().form_violations_one_step);
+  const PaperMeasure& form = *paper.Find(metric::Budget().random_direction_violations_one_step);
   EXPECT_EQ(Judge(form, {"silc-paper", "compliance"}, {0}, {}), Verdict::kReproduced);
   EXPECT_EQ(Judge(form, baseline, {40}, {}), Verdict::kReproduced);  // [%]
   EXPECT_EQ(Judge(form, baseline, {4}, {}), Verdict::kPartly);
@@ -112,7 +112,7 @@ TEST(Paper, AComparisonWithoutReferenceIsRefused) {
 }
 
 TEST(Paper, ARowOfSilcStandsBesideEachOfSilcPaper) {
-  const std::vector<RowKey> rows = Published().RowsOf({metric::Budget().form_violations_one_step});
+  const std::vector<RowKey> rows = Published().RowsOf({metric::Budget().random_direction_violations_one_step});
   EXPECT_EQ(rows,
             (std::vector<RowKey>{{"baseline", ""},
                                  {"scalar-lcp", ""},

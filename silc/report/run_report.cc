@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever an experiment's code gives other numbers for the same settings.
-constexpr int kResultsVersion = 5;
+constexpr int kResultsVersion = 6;
 // The same of certificates, which are bounded in minutes where experiments take hours.
 constexpr int kCertificatesVersion = 6;
 
@@ -268,7 +268,8 @@ class Reporter {
   // one picture per experiment, of the most telling policy it ran with: silc before the others
   void TakePictures(const std::vector<Job>& jobs) {
     for (const std::string& experiment : data_.experiments) {
-      if (ShotCaption(experiment).empty()) continue;
+      const Shot* shot = FindShot(experiment);
+      if (shot == nullptr) continue;
       const Job* best = nullptr;
       const auto rank = [&](const Job& job) {
         const std::string& method = data_.policies[job.policy].row.method;
@@ -281,14 +282,14 @@ class Reporter {
       const FolderPolicy& policy = data_.policies[best->policy];
       const std::string file = fs::path(best->file).replace_extension(".png").string();
       PagePicture picture;
-      picture.caption = ShotCaption(experiment) + " (" + policy.row.method +
+      picture.caption = shot->caption + " (" + policy.row.method +
                         (policy.row.mode.empty() ? "" : ", " + policy.row.mode) + ")";
       if (const auto png = CachedBytes(file)) {
         picture.png = *png;
       } else {
         std::string why;
         try {
-          const auto image = TakeShot(experiment, policy.path, policy.budget, &why);
+          const auto image = TakeShot(*shot, policy.path, policy.budget, &why);
           if (image) picture.png = EncodePng(*image);
         } catch (const ConfigError&) {  // the experiment does not take this policy: said above
         } catch (const RunError& error) {

@@ -361,7 +361,7 @@ TEST_F(ReportTest, APolicyWithAnInfiniteSlopeIsNotJudgedAndStopsNothing) {
   EXPECT_EQ(FindHtmlFault(ReadFile(outcome.page)), "");
   for (const auto& entry : fs::directory_iterator(options_.out + "/cache")) {
     const ExperimentResult result = FromJson(ReadFile(entry.path().string()), "cache");
-    const double judged = result.Value(metric::Budget().sound_share);
+    const double judged = result.Value(metric::Budget().judged_share);
     EXPECT_EQ(judged > 0, result.policy.ends_with("b.onnx")) << result.policy << ": " << judged;
   }
 }

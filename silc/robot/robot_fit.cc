@@ -4,6 +4,7 @@
 #include <string>
 
 #include "silc/base/error.h"
+#include "silc/stiffness/default_mode.h"
 
 namespace silc {
 
@@ -21,8 +22,8 @@ bool HasPointsOf(const BudgetSpec& budget, const RobotModel& robot) {
 void NeedPointsOf(const BudgetSpec& budget, const RobotModel& robot) {
   if (HasPointsOf(budget, robot)) return;
   throw ConfigError(robot.spec().file +
-                    ": the budget bounds hands, which this robot does not have; --mode compliance "
-                    "bounds the centre of mass alone");
+                    ": the budget bounds hands, which this robot does not have; --mode " +
+                    kDefaultMode + " bounds the centre of mass alone");
 }
 
 }  // namespace silc

@@ -166,6 +166,16 @@ void NullWeightDiagonal(const BudgetSpec& spec, const Servo& servo, JointVector*
   }
 }
 
+void ReduceNullWeight(const JointVector& weight, const ContactKinematics& contact, JointMatrix* W) {
+  if (contact.closed) {
+    const JointMatrix WN = weight.asDiagonal() * contact.N;
+    *W = contact.N.transpose() * WN;
+    *W = (0.5 * (*W + W->transpose())).eval();
+  } else {
+    *W = weight.asDiagonal();
+  }
+}
+
 void StackBudgetRows(const BudgetSpec& spec, const ContactKinematics& contact, BudgetRows* rows) {
   SILC_CHECK(!spec.IsCommanded());
   int m = 0;
@@ -200,6 +210,7 @@ StiffnessStatus FactorBudgetAt(const BudgetSpec& spec,
                                BudgetFactor* out) {
   StackBudgetRows(spec, contact, rows);
   if (contact.closed) {
+    SILC_CHECK(contact.N_scale.isApprox(scale));
     J_z->noalias() = rows->J * contact.N;
   } else {
     *J_z = rows->J * scale.asDiagonal();
@@ -218,14 +229,11 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
   JointVector weight;
   NullWeightDiagonal(spec, servo, &weight);
   JointMatrix W;
+  ReduceNullWeight(weight, contact, &W);
   if (contact.closed) {
     out->J.noalias() = rows.J * contact.N;
-    const JointMatrix WN = weight.asDiagonal() * contact.N;
-    W = contact.N.transpose() * WN;
-    W = (0.5 * (W + W.transpose())).eval();
   } else {
     out->J = rows.J;
-    W = weight.asDiagonal();
   }
   out->K_x = rows.K_x;
   const TaskMatrix K_x = rows.K_x.asDiagonal();

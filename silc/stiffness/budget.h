@@ -112,6 +112,9 @@ StiffnessStatus FactorBudget(const ConstMatrix& J,
 /// where the feet close a chain, else q̇ = W^{−1/2} ż. A band is the disc of K − m against M − m, m
 /// the floor: what is factored is K_x less its floor.
 ///
+/// For the observer, which factors at every step: MakeBudgetCoordinates() takes any N.
+///
+/// @pre where the feet close a chain, Nᵀ W N = I: ComputeContactKinematics() had this W
 /// @param      scale  the diagonal of W^{−1/2}, see NullWeightDiagonal()
 /// @param[out] rows   StackBudgetRows()
 /// @param[out] J_z    m × nz, rows->J in the coordinates z
@@ -134,7 +137,8 @@ StiffnessStatus FactorBudgetAt(const BudgetSpec& spec,
 StiffnessStatus JointBudget(
     const ConstMatrix& J, const ConstMatrix& K_x, const ConstMatrix& W, double b, JointMatrix* M);
 
-/// The budget of a spec at one moment in the coordinates z of `contact` (q̇ = N ż).
+/// The budget of a spec at one moment in the coordinates z of `contact` (q̇ = N ż), whatever N is
+/// orthonormal in.
 struct ReducedBudget {
   TaskJacobian J;  // m × nz   of StackBudgetRows(), times N
   TaskVector K_x;  // m        [N/m]
@@ -147,5 +151,7 @@ StiffnessStatus ComputeReducedBudget(const BudgetSpec& spec,
 
 /// The weight W of a spec, diagonal.
 void NullWeightDiagonal(const BudgetSpec& spec, const Servo& servo, JointVector* weight);
+/// The same along the motions that the contacts allow: Nᵀ W N where the feet close a chain, else W.
+void ReduceNullWeight(const JointVector& weight, const ContactKinematics& contact, JointMatrix* W);
 
 }  // namespace silc

@@ -151,6 +151,29 @@ TEST(StackBudgetRows, StacksThePointsThatHaveABoundInThisContactMode) {
   EXPECT_EQ(VectorXd(rows.floor), VectorXd(floor.tail<3>()));
 }
 
+// In double support the fast way takes N as it is: one that is orthonormal in another weight than
+// the budget's would be another budget.
+TEST(FactorBudgetAtDeathTest, WantsTheMotionsOfTheBudgetsOwnWeight) {
+  Rng rng(13);
+  const Servo servo = test::RandomServo(test::StickHumanoid::kJoints, &rng);
+  const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+  BudgetSpec spec;
+  spec.weight = NullWeight::kServo;
+  JointVector weight;
+  NullWeightDiagonal(spec, servo, &weight);
+  const JointVector scale = weight.cwiseSqrt().cwiseInverse();
+  ContactKinematics contact;
+  BudgetRows rows;
+  TaskJacobian J_z;
+  BudgetFactor factor;
+  ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kDoubleSupport, &weight, &contact),
+            StiffnessStatus::kOk);
+  EXPECT_EQ(FactorBudgetAt(spec, scale, contact, &rows, &J_z, &factor), StiffnessStatus::kOk);
+  ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kDoubleSupport, nullptr, &contact),
+            StiffnessStatus::kOk);
+  EXPECT_DEATH(FactorBudgetAt(spec, scale, contact, &rows, &J_z, &factor), "N_scale");
+}
+
 // The budget of a spec, mode by mode, on a robot, with either weight: every point it names keeps
 // its stiffness exactly, the centre of mass on the feet, the hands on the base; in flight the hands
 // alone.

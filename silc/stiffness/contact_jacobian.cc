@@ -29,14 +29,10 @@ StiffnessStatus BaseOnFoot(const FloatingJacobian6& foot, int nv, Jacobian6* B) 
 }
 
 // N with J_c N = 0 and Nᵀ W N = I: an orthonormal basis of ker(J_c W^{−1/2}), scaled back
-StiffnessStatus Closure(const Jacobian6& J_c, const JointVector* weight, JointMatrix* N) {
+StiffnessStatus Closure(const Jacobian6& J_c, const JointVector& scale, JointMatrix* N) {
   const int nv = static_cast<int>(J_c.cols());
   ClosureTransposed A = J_c.transpose();
-  JointVector scale;  // W^{−1/2}
-  if (weight != nullptr) {
-    scale = weight->cwiseSqrt().cwiseInverse();
-    A = scale.asDiagonal() * A;
-  }
+  A = scale.asDiagonal() * A;
   // rows of J_c are metres and radians: without this the rank would depend on the unit of length
   for (int k = 0; k < 6; ++k) {
     const double norm = A.col(k).norm();
@@ -51,7 +47,7 @@ StiffnessStatus Closure(const Jacobian6& J_c, const JointVector* weight, JointMa
   N->setZero(nv, nv - 6);
   N->bottomRows(nv - 6).setIdentity();
   N->applyOnTheLeft(qr.householderQ());
-  if (weight != nullptr) *N = scale.asDiagonal() * *N;
+  *N = scale.asDiagonal() * *N;
   return StiffnessStatus::kOk;
 }
 
@@ -80,6 +76,11 @@ StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
   out->mode = mode;
   out->closed = mode == ContactMode::kDoubleSupport;
   out->N.resize(nv, 0);
+  if (weight != nullptr) {
+    out->N_scale = weight->cwiseSqrt().cwiseInverse();
+  } else {
+    out->N_scale.setOnes(nv);
+  }
   out->J_c.setZero(6, nv);
 
   // the base, as the feet see it
@@ -96,7 +97,7 @@ StiffnessStatus ComputeContactKinematics(const BodyJacobians& body,
     SILC_CHECK(nv > 6);
     out->J_c = body.foot[1].rightCols(nv);
     out->J_c.noalias() += body.foot[1].leftCols<6>() * out->B;
-    status = Closure(out->J_c, weight, &out->N);
+    status = Closure(out->J_c, out->N_scale, &out->N);
     if (status != StiffnessStatus::kOk) return status;
     // B (I − J_c⁺ J_c)
     const Matrix6 gram = out->J_c * out->J_c.transpose();

@@ -48,6 +48,7 @@ struct ContactKinematics {
   Jacobian3 hand_on_base[2];   // 3 × nv   [m/rad] with the base at rest, whatever the feet do
   Jacobian6 J_c;               // 6 × nv   closing constraint; zero unless closed
   JointMatrix N;               // nv × (nv − 6), Nᵀ W N = I; nv × 0 unless closed
+  JointVector N_scale;         // nv       W^{−1/2} of that W, ones for W = I
 };
 
 /// (S5) of a point: J_xj + J_xb B. @pre `J_x` has the columns of `contact.B` and six before them.
@@ -57,9 +58,10 @@ void ThroughBase(const ContactKinematics& contact, const FloatingJacobian3& J_x,
 /// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/stiffness_sample.h, out of
 /// the physics' stance and frame Jacobians (silc/physics/fields.h).
 ///
-/// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. With the
-/// budget's
-///                W here, Nᵀ W N = I and the reduced budget needs no factorisation.
+/// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I.
+/// FactorBudgetAt()
+///                wants the budget's W here; what else holds a stiffness against a budget takes
+///                any.
 /// @return kOk; kNotFinite; kSingularBaseBlock when J_fb has a reciprocal condition under 1e-10;
 ///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows,
 ///         each scaled to length one (RowsAreIndependent()). Does not allocate, does not throw.

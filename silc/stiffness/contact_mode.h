@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +11,11 @@ namespace silc {
 
 /// Which feet hold the robot. A byte, as samples of a training keep it.
 enum class ContactMode : std::uint8_t { kDoubleSupport, kLeftSupport, kRightSupport, kFlight };
+/// All of them, in their order: mode k has the value k.
+inline constexpr std::array kContactModes = {ContactMode::kDoubleSupport,
+                                             ContactMode::kLeftSupport,
+                                             ContactMode::kRightSupport,
+                                             ContactMode::kFlight};
 
 /// In the place of a mode where nobody knows it, such as at a training episode's first moment.
 inline constexpr ContactMode kModeUnknown{255};

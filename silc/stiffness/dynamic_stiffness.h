@@ -17,6 +17,8 @@ struct LoopTiming {
   double period = 0.02;  // [s] T, from one action to the next
   double latency = 0;    // [s] d, from sampling to the new target reaching the servo
 };
+/// [s] The largest latency that users may ask about: ten periods of a policy at 50 Hz.
+inline constexpr double kMaxLatency = 0.2;
 
 /// How the base answers to the joints, for the channels of the policy that watch the base. Null:
 /// held.

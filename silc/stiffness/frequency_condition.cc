@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "silc/stiffness/frequency_condition.h"
 
+#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
@@ -25,17 +26,23 @@ StiffnessStatus MakeBudgetCoordinates(const BudgetSpec& spec,
                                       const Servo& servo,
                                       const ContactKinematics& contact,
                                       BudgetCoordinates* out) {
-  JointVector scale;
-  NullWeightDiagonal(spec, servo, &scale);
-  scale = scale.cwiseSqrt().cwiseInverse().eval();
   BudgetRows rows;
-  TaskJacobian J;
+  StackBudgetRows(spec, contact, &rows);
+  // q̇ = P ż with Pᵀ W P = I: P = N L_W⁻ᵀ, L_W L_Wᵀ = Nᵀ W N
+  JointVector weight;
+  NullWeightDiagonal(spec, servo, &weight);
+  JointMatrix W;
+  ReduceNullWeight(weight, contact, &W);
+  const Eigen::LLT<JointMatrix> W_factor(W);
+  if (W_factor.info() != Eigen::Success) return StiffnessStatus::kBudgetNotPositive;
+  Eigen::MatrixXd P = contact.closed ? Eigen::MatrixXd(contact.N)
+                                     : Eigen::MatrixXd::Identity(servo.nv(), servo.nv());
+  W_factor.matrixU().solveInPlace<Eigen::OnTheRight>(P);
+  const Eigen::MatrixXd J = rows.J * P;
+  const TaskMatrix K_x = (rows.K_x - rows.floor).asDiagonal();
   BudgetFactor factor;
-  const StiffnessStatus status = FactorBudgetAt(spec, scale, contact, &rows, &J, &factor);
+  const StiffnessStatus status = FactorBudget(J, K_x, spec.null_stiffness, &factor);
   if (status != StiffnessStatus::kOk) return status;
-  // q̇ = P ż
-  const Eigen::MatrixXd P =
-      contact.closed ? Eigen::MatrixXd(contact.N) : Eigen::MatrixXd(scale.asDiagonal());
   const Eigen::Index nz = P.cols();
   Eigen::MatrixXd L_inverse = Eigen::MatrixXd::Identity(nz, nz) / std::sqrt(factor.b);
   L_inverse += factor.Q * factor.Z * factor.Q.transpose();

@@ -16,7 +16,8 @@ struct BudgetCoordinates {
   Eigen::MatrixXd F;      // nz × nv   [(rad/N·m)^½]
   Eigen::MatrixXd floor;  // nz × nz   m̃ = L⁻¹ m L⁻ᵀ of the band; zero without a floor
 };
-/// @return kOk or the status of FactorBudget(). Allocates.
+/// Right for any N of `contact`, whatever it is orthonormal in. Allocates.
+/// @return kOk or the status of FactorBudget()
 StiffnessStatus MakeBudgetCoordinates(const BudgetSpec& spec,
                                       const Servo& servo,
                                       const ContactKinematics& contact,

@@ -205,5 +205,40 @@ TEST(FrequencyCondition, IsTheDiscAtRest) {
   }
 }
 
+// Neither σ nor ν knows which basis the closed chain's motions came in.
+TEST(FrequencyCondition, IsTheSameWhateverTheMotionsAreOrthonormalIn) {
+  Rng rng(36);
+  for (int trial = 0; trial < 12; ++trial) {
+    BudgetSpec spec;
+    spec.com = Eigen::Vector3d(200, 300, 20000);
+    spec.hand[0] = Eigen::Vector3d(200, 250, 300);
+    spec.weight = trial % 2 == 0 ? NullWeight::kIdentity : NullWeight::kServo;
+    spec.null_stiffness = trial % 2 == 0 ? 50 : 0.5;
+    if (trial >= 6) spec.hand_floor = Eigen::Vector3d(0.2, 0, 0.5);
+    const int n = test::StickHumanoid::kJoints;
+    const Servo servo = test::RandomServo(n, &rng);
+    const BodyJacobians body = test::StickHumanoid::Jacobians(test::StickHumanoid::Stance(&rng));
+    const MatrixXcd K = RandomMatrix(n, n, &rng, 30).cast<Complex>() +
+                        kUnitImaginary * RandomMatrix(n, n, &rng, 10).cast<Complex>();
+    JointVector any(n);
+    for (int i = 0; i < n; ++i) any[i] = rng.Uniform(0.1, 300);
+    std::vector<FrequencyReading> readings;
+    for (const JointVector* weight : {static_cast<const JointVector*>(nullptr),
+                                      static_cast<const JointVector*>(&servo.kp),
+                                      static_cast<const JointVector*>(&any)}) {
+      ContactKinematics contact;
+      ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kDoubleSupport, weight, &contact),
+                StiffnessStatus::kOk);
+      BudgetCoordinates coordinates;
+      ASSERT_EQ(MakeBudgetCoordinates(spec, servo, contact, &coordinates), StiffnessStatus::kOk);
+      readings.push_back(ReadAtFrequency(K, servo, 3, coordinates));
+    }
+    for (const FrequencyReading& reading : readings) {
+      EXPECT_NEAR(reading.sigma, readings[0].sigma, 1e-7 * readings[0].sigma) << trial;
+      EXPECT_NEAR(reading.driving, readings[0].driving, 1e-7 * std::abs(readings[0].driving));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace silc

@@ -35,11 +35,6 @@ using test::StickHumanoid;
 using test::VectorXd;
 
 constexpr int kJoints = StickHumanoid::kJoints;
-constexpr ContactMode kModes[] = {ContactMode::kDoubleSupport,
-                                  ContactMode::kLeftSupport,
-                                  ContactMode::kRightSupport,
-                                  ContactMode::kFlight};
-
 struct Moment {
   explicit Moment(int seed, bool torque = true) {
     Rng rng(seed);
@@ -77,7 +72,7 @@ TEST(StiffnessObserver, AgreesWithThePlainFunctions) {
       options.budget.null_stiffness = 0.4;
     }
     StiffnessObserver observer(options);
-    for (ContactMode mode : kModes) {
+    for (ContactMode mode : kContactModes) {
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << Name(mode) << ", "
                                       << Name(options.budget.condition));
       const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
@@ -211,7 +206,7 @@ TEST(StiffnessObserver, JudgesTheBandOfTheHands) {
       options.budget.null_stiffness = 0.4;
     }
     StiffnessObserver observer(options);
-    for (ContactMode mode : kModes) {
+    for (ContactMode mode : kContactModes) {
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << Name(mode));
       const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
       ContactKinematics contact;
@@ -272,7 +267,7 @@ TEST(StiffnessObserver, AServoAgainstItsOwnStiffnessReadsOne) {
   options.budget.weight = NullWeight::kServo;
   options.budget.null_stiffness = 1;
   StiffnessObserver observer(options);
-  for (ContactMode mode : kModes) {
+  for (ContactMode mode : kContactModes) {
     const StiffnessReading& reading = observer.Observe(moment.policy, moment.body, mode);
     EXPECT_NEAR(reading.quasi_static.sigma, 1, 1e-9);
     EXPECT_NEAR(reading.quasi_static.worst, 1, 1e-9);
@@ -314,7 +309,7 @@ TEST(StiffnessObserver, DoesNotAllocate) {
     const long long before = allocations;
     {
       [[maybe_unused]] const NoEigenMalloc guard;
-      for (ContactMode mode : kModes) {
+      for (ContactMode mode : kContactModes) {
         for (const PolicyJacobians* policy : policies) {
           observer.Observe(*policy, moment.body, mode);
         }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "silc/base/crc32c.h"
 #include "silc/base/data_folder.h"
@@ -15,6 +14,7 @@
 #include "silc/base/file.h"
 #include "silc/base/limits.h"
 #include "silc/base/nearest.h"
+#include "silc/base/thread_pool.h"
 #include "silc/base/yaml.h"
 #include "silc/config/budget_file.h"
 #include "silc/learn/checkpoint.h"
@@ -485,9 +485,7 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   env.backend = config.backend;
   env.num_envs = config.envs;
   env.seed = config.learn.seed;
-  env.threads = config.learn.threads > 0
-                    ? config.learn.threads
-                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  env.threads = config.learn.threads > 0 ? config.learn.threads : HardwareThreads();
   env.samples = IsBounded(config);
   if (IsBounded(config)) env.budget = config.budget.command;
   if (!config.motions.empty()) {

@@ -43,7 +43,7 @@ def dragged_policy(test):
     for policy in (SILC, test.regulator):
         shake = shaken(test, policy)
         # moved each way for a force each way [m/N]
-        measured, model = ([v or math.nan for row in c["compliance"] for v in row] if c.get("compliance") else [math.nan]
+        measured, model = ([v or math.nan for row in c["C_x"] for v in row] if c.get("C_x") else [math.nan]
                            for c in (shake["measured"][0], shake["model"][-1]))
         if size([a - b for a, b in zip(measured, model)]) < 0.1 * size(measured):
             return policy
@@ -125,7 +125,7 @@ def is_judged(page):
 
 def is_soft_as_shaken(page, test, within):
     """Whether 10 N up would move the first robot's left hand as `--shake` predicts: it may be on its way to rest."""
-    predicted = shaken(test, test.regulator)["model"][-1]["compliance"][2][2]
+    predicted = shaken(test, test.regulator)["model"][-1]["C_x"][2][2]
     return abs(recorded(page, 1)[-1]["robots"][0]["places"][1][1][8] / predicted - 1) < within
 
 
@@ -276,7 +276,7 @@ def check_predicted_line(browser, server, test):
         slope = newtons(y1) / metres(x1)  # [N/m]
         by_frame = size(robot["f"]) / dot(robot["predicted"], along)
         assert abs(slope / by_frame - 1) < 0.01, f"robot {i}: drawn {slope}, in the frame {by_frame}"
-        model = shake["model"][-1]["compliance"]
+        model = shake["model"][-1]["C_x"]
         predicted = 1 / dot(along, [dot(row, along) for row in model])
         print(f"   the line's slope {slope:.1f} N/m, by --shake {predicted:.1f} N/m")
         assert abs(slope / predicted - 1) < 0.1, (slope, predicted)
@@ -303,7 +303,7 @@ def check_table(browser, server, test):
         until(agrees, "the table says what the frame says")  # its words change ten times a second
         print(f"   mm per 10 N, left hand: {cells(0)[1][:3]}")
         # and what `silc observe --shake` predicts, which looks at another moment
-        predicted = 1e4 * shaken(test, test.regulator)["model"][-1]["compliance"][2][2]
+        predicted = 1e4 * shaken(test, test.regulator)["model"][-1]["C_x"][2][2]
         assert abs(number(cells(0)[1][2]) / predicted - 1) < 0.15, (cells(0), predicted)
         until(lambda: page.text_content("#verdict-1").startswith("not judged: the action loop is unstable"),
               lambda: "the second is not judged: " + page.text_content("#verdict-1"))

@@ -107,7 +107,7 @@ def check_loads_and_shows(browser, server, test):
 
 def check_drag_agrees_with_shake(browser, server, test):
     """Drags the left hand and compares with what `silc observe --shake` measures for such a force."""
-    compliance = shaken(test, dragged_policy(test))["measured"][0]["compliance"]
+    compliance = shaken(test, dragged_policy(test))["measured"][0]["C_x"]
     page = open_page(browser, server.url)
     page.click("#reset")
     simulate(page, 6)  # trained policies take that long to stand still

@@ -9,7 +9,6 @@
 #include "silc/base/nan.h"
 #include "silc/robot/geometric_stiffness.h"
 #include "silc/robot/kinematics.h"
-#include "silc/stiffness/joint_stiffness.h"
 #include "silc/stiffness/task_stiffness.h"
 
 namespace silc {
@@ -73,7 +72,6 @@ LiveReading LiveReader::Read(ObservedState* state) {
   SILC_CHECK(state->setup == setup_);
   const auto begin = std::chrono::steady_clock::now();
   mjData* data = state->data.get();
-  const int n = robot_.num_joints();
   LiveReading out;
   out.setup = setup_->number;
   out.time = state->time;
@@ -103,17 +101,11 @@ LiveReading LiveReader::Read(ObservedState* state) {
     J[kHeldPoint] = &held_J;
   }
 
-  // what a lasting force finds: (S3) with every channel followed, and gravity's own stiffness;
-  // nothing where the action loop does not settle at (S3)
+  // what a lasting force finds: K_s, every channel followed, and gravity's own stiffness; nothing
+  // where the action loop does not settle at (S3)
   if (reading.contact_status == StiffnessStatus::kOk) {
-    PolicySums sums;
-    SumPolicy(jacobians_, n, &sums);
-    StaticStiffness felt;
     JointMatrix H;
     StiffnessStatus status = reading.static_status;
-    if (status == StiffnessStatus::kOk) {
-      status = SolveQuasiStatic(setup_->servo, sums, {.torque = true, .E = &contact.E}, &felt);
-    }
     if (status == StiffnessStatus::kOk) {
       status = ComputeGeometricStiffness(robot_, *data, state->tau, contact, &H);
     }
@@ -128,7 +120,8 @@ LiveReading LiveReader::Read(ObservedState* state) {
       TaskStiffness task;
       if (status == StiffnessStatus::kOk) {
         const ConstMatrix added(H);
-        if (ComputeTaskStiffness(*J[p], felt.K, closed, &added, &task) == StiffnessStatus::kOk) {
+        if (ComputeTaskStiffness(*J[p], reading.K_s, closed, &added, &task) ==
+            StiffnessStatus::kOk) {
           point.C_felt = task.C_x;
         }
       }

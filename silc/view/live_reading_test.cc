@@ -10,6 +10,10 @@
 #include "silc/observe/load_policy.h"
 #include "silc/observe/observation.h"
 #include "silc/observe/shake.h"
+#include "silc/robot/geometric_stiffness.h"
+#include "silc/robot/kinematics.h"
+#include "silc/stiffness/joint_stiffness.h"
+#include "silc/stiffness/task_stiffness.h"
 #include "silc/view/live_observer.h"
 #include "silc/view/test_policies.h"
 
@@ -66,6 +70,37 @@ TEST_F(LiveReadingTest, SaysWhatObserveSays) {
   // one is exact, the other may be Arnoldi's estimate
   EXPECT_NEAR(reading.view.loop_radius, moment.reading.loop.rho, 0.02);
   EXPECT_EQ(reading.setup, 3u);
+}
+
+// What a lasting force finds is (S3) with every channel followed, whatever the budget holds, and
+// the weight's stiffness beside it: put together here without an observer.
+TEST_F(LiveReadingTest, TheFeltEllipsoidIsOfEveryChannelFollowed) {
+  ClosedLoop loop = Settled();
+  const LiveReading reading = Read(&loop);
+  PolicyJacobians policy;
+  ASSERT_EQ(loop.policy().Jacobians(&policy), PolicyStatus::kOk);
+  BodyJacobians body;
+  ComputeBodyJacobians(robot_, loop.data(), &body);
+  ContactKinematics contact;
+  ASSERT_EQ(ComputeContactKinematics(body, ContactMode::kDoubleSupport, nullptr, &contact),
+            StiffnessStatus::kOk);
+  PolicySums sums;
+  SumPolicy(policy, robot_.num_joints(), &sums);
+  ASSERT_TRUE(sums.sees_gravity);
+  StaticStiffness felt;
+  ASSERT_EQ(SolveQuasiStatic(loop.options().servo, sums, {.torque = true, .E = &contact.E}, &felt),
+            StiffnessStatus::kOk);
+  JointMatrix H;
+  ASSERT_EQ(ComputeGeometricStiffness(robot_, *loop.data(), loop.tau(), contact, &H),
+            StiffnessStatus::kOk);
+  const ConstMatrix N(contact.N), added(H);
+  const Jacobian3* const J[] = {
+      &contact.com, &contact.hand_in_world[kLeft], &contact.hand_in_world[kRight]};
+  for (int p = 0; p < 3; ++p) {
+    TaskStiffness task;
+    ASSERT_EQ(ComputeTaskStiffness(*J[p], felt.K, &N, &added, &task), StiffnessStatus::kOk);
+    EXPECT_TRUE(reading.points[p].C_felt.isApprox(task.C_x, 1e-9)) << p;
+  }
 }
 
 // (S6) is exact at the points it names: J M⁻¹ Jᵀ = K_x⁻¹.

@@ -4,7 +4,7 @@
 # torch, and against .deps/stage (tools/gpu/stage.sh, tools/gpu/pack.sh) where that lies, else what the machine has.
 #   tools/gpu/build.sh TARGET...                    SILC_WITH_TORCH=OFF before it leaves the trainer and LibTorch out
 # Four sources are compiled as one, since the headers take most of the time; SILC_UNITY=OFF before it compiles each alone, and
-# so does a second try where the first fails. Where only silc is asked for, tests are not configured.
+# so does a second try where the first fails. Where only silc and its trainer (programs) are asked for, tests are not configured.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p build
@@ -19,7 +19,7 @@ if [[ ${SILC_WITH_TORCH:=ON} == ON ]]; then
 fi
 tests=OFF
 for target in "$@"; do
-  [[ $target == silc || $target == silc-trainer ]] || tests=ON
+  [[ $target == silc || $target == silc-trainer || $target == programs ]] || tests=ON
 done
 cmake --preset cuda -DCMAKE_PREFIX_PATH="$torch${CMAKE_PREFIX_PATH:+;$CMAKE_PREFIX_PATH}" -DSILC_WITH_TORCH="$SILC_WITH_TORCH" \
   -DSILC_UNITY="${SILC_UNITY-ON}" -DCMAKE_UNITY_BUILD_BATCH_SIZE=4 -DSILC_WITH_TESTS=$tests ${SILC_ONNX_SCHEMA:+-DSILC_ONNX_SCHEMA=$SILC_ONNX_SCHEMA} \

@@ -8,7 +8,7 @@ out=$(mkdir -p "${1:?usage: tools/gpu/learn.sh FOLDER [words for silc sweep]}" &
 shift
 cd "$(dirname "$0")/../.."
 . tools/gpu/environment.sh
-tools/gpu/build.sh silc learn_gpu_tests task_cuda_tests
+tools/gpu/build.sh programs learn_gpu_tests task_cuda_tests
 status=0
 for test in learn/learn_gpu_tests task/task_cuda_tests; do
   build/cuda/silc/$test > "$out/$(basename $test).txt" 2>&1 || status=$?

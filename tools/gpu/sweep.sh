@@ -42,7 +42,7 @@ command=("$silc" sweep "$list" --backend "${BACKEND-cuda}" --threads 2 "$@")
 words=$(printf '%q ' "$list" "$@")
 packed=() left=() status=0
 mkdir -p "$state"
-[[ -x $silc ]] || tools/gpu/build.sh silc
+[[ -x $silc ]] || tools/gpu/build.sh programs
 
 alive() { [[ -e $state/pid ]] && kill -0 "$(cat "$state/pid")" 2>/dev/null; }
 

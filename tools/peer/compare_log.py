@@ -50,13 +50,13 @@ def main():
 
     observed = ~np.isnan(log["observe_s"])
     live = observed & ~np.isnan(log["sigma"])
-    again = observed & np.array([moment["budget_static"]["status"] == "ok" for moment in moments])
+    again = observed & np.array([moment["quasi_static"]["status"] == "ok" for moment in moments])
     radius = np.array([moment["loop_radius"] for moment in moments], dtype=float)
     other_side = observed & ((radius < 1) != (log["rho"] < 1))
     both = live & again
     worst_sigma = worst_diagonal = 0.0
     for i in np.flatnonzero(both):
-        sigma = moments[i]["budget_static"]["sigma"]
+        sigma = moments[i]["quasi_static"]["sigma"]
         diagonal = np.array(moments[i]["K_s"], dtype=float).diagonal()
         worst_sigma = max(worst_sigma, difference(sigma, log["sigma"][i]))
         worst_diagonal = max(worst_diagonal, difference(diagonal, log["K_s_diag"][i]).max())

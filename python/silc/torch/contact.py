@@ -232,7 +232,7 @@ def _budget_factors(
             stiffness += k
             shares += budget.hand_floor
 
-    root_b = told["null_space"].rsqrt() if "null_space" in told else budget.null_stiffness**-0.5
+    root_b = told["null_space"].rsqrt() if "null_space" in told else budget.null_space**-0.5
     P = root_b * Pi_c
     floor = None
     if rows:
