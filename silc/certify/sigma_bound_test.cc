@@ -171,12 +171,21 @@ TEST(SigmaBound, IsMetByAChainOfSingleUnits) {
       box.symbols = 1;
       box.entries = {{0, 0, radius}};
       const double upper = problem.Bound(box, kNoClip).upper;
-      double largest = 0;
+      double largest = 0, largest_radius = 0;
       for (int i = 0; i <= 1000; ++i) {
-        largest = std::max(largest,
-                           problem.At(VectorXd::Constant(1, centre[0] + radius * (i / 500.0 - 1))));
+        const VectorXd x = VectorXd::Constant(1, centre[0] + radius * (i / 500.0 - 1));
+        largest = std::max(largest, problem.At(x));
+        largest_radius = std::max(largest_radius, problem.RadiusAt(x));
       }
       EXPECT_GE(upper, largest) << depth;
+      // (C9): of one action the radius is |A|, and it is as large at the same end
+      const double radius_upper = problem.BoundRadius(box, kNoClip, 20);
+      EXPECT_GE(radius_upper, largest_radius) << depth << " " << feedback;
+      if (feedback != 0) {
+        EXPECT_LE(radius_upper - problem.RadiusAt(centre),
+                  (depth == 1 ? 1.01 : 1.4) * (largest_radius - problem.RadiusAt(centre)))
+            << depth;
+      }
       // beyond the first layer the errors of values are in the intervals, too
       EXPECT_LE(upper - problem.at_centre(),
                 (depth == 1 ? 1.001 : 1.4) * (largest - problem.at_centre()))
