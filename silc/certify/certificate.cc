@@ -21,6 +21,7 @@
 namespace silc {
 namespace {
 
+constexpr int kRadiusSteps = 5;  // of LoopRadiusBound() at the whole box
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct BoxKey {
@@ -164,6 +165,26 @@ std::string MeetsClip(const DenseNetwork& network,
   return "";
 }
 
+// The largest multiple of the box that is shown, by bisection of the exponent between the sizes
+// that are looked at; 0: none.
+double LargestBox(const CertifyOptions& options,
+                  bool whole_is_shown,
+                  const std::function<bool(double)>& shown) {
+  double largest = whole_is_shown ? 1 : 0;
+  double low = std::log2(options.smallest_box), high = std::log2(options.largest_box);
+  (whole_is_shown ? low : high) = 0;
+  for (int i = 0; i < options.bisections; ++i) {
+    const double middle = 0.5 * (low + high), scale = std::exp2(middle);
+    if (shown(scale)) {
+      largest = std::max(largest, scale);
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return largest;
+}
+
 MomentCertificate CertifyMoment(const DenseNetwork& network,
                                 const ObservationTable& table,
                                 double action_clip,
@@ -175,7 +196,8 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
   out.mode = recorded.mode;
   out.status = recorded.status;
   out.sigma = out.sampled = out.sought = out.upper = out.loop_change = kNan;
-  out.certified_box = out.broken_box = kNan;
+  out.radius = out.radius_found = out.radius_upper = kNan;
+  out.sigma_box = out.stable_box = out.certified_box = out.broken_box = kNan;
   if (out.status != StiffnessStatus::kOk) return out;
 
   SigmaProblem problem(network, recorded.function, recorded.observation);
@@ -202,35 +224,35 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
   const SigmaFound found = problem.Seek(box_of(1), options.samples, &rng);
   out.sampled = found.sampled;
   out.sought = found.sought;
+  out.radius = problem.RadiusAt(recorded.observation);
+  out.radius_found = found.radius;
+  out.radius_upper =
+      out.refused.empty() ? problem.BoundRadius(box_of(1), action_clip, kRadiusSteps) : kInfinity;
 
-  // the largest multiple that is certified, and the smallest that is seen to break, by bisection of
-  // the exponent between the sizes that are looked at
-  out.certified_box = 0;
-  out.broken_box = out.sigma > 1 ? 0 : kInfinity;
-  if (out.sigma > 1) return out;
-  const auto try_scale = [&](double scale) {
-    const double upper = scale == 1 ? at_one.upper : bound(scale, 1).upper;
-    if (upper <= 1) out.certified_box = std::max(out.certified_box, scale);
-    const SigmaFound worst =
-        scale == 1 ? found : problem.Seek(box_of(scale), options.samples / 10, &rng);
-    if (std::max(worst.sampled, worst.sought) > 1) out.broken_box = std::min(out.broken_box, scale);
-    return upper <= 1;
+  // the largest multiples that are shown, and the smallest that is seen to break
+  const auto breaks = [](const SigmaFound& worst) {
+    return std::max(worst.sampled, worst.sought) > 1 || worst.radius >= 1;
   };
-  double low = std::log2(options.smallest_box), high = std::log2(options.largest_box);
-  if (try_scale(1)) {
-    low = 0;
-  } else {
-    high = 0;
+  out.broken_box = out.sigma > 1 || out.radius >= 1 ? 0 : breaks(found) ? 1 : kInfinity;
+  out.sigma_box = 0;
+  if (out.sigma <= 1) {
+    out.sigma_box = LargestBox(options, out.upper <= 1, [&](double scale) {
+      const bool shown = bound(scale, 1).upper <= 1;
+      if (breaks(problem.Seek(box_of(scale), options.samples / 10, &rng))) {
+        out.broken_box = std::min(out.broken_box, scale);
+      }
+      return shown;
+    });
   }
-  for (int i = 0; i < options.bisections; ++i) {
-    const double middle = 0.5 * (low + high);
-    (try_scale(std::exp2(middle)) ? low : high) = middle;
-  }
+  out.stable_box = LargestBox(options, out.radius_upper <= 1, [&](double scale) {
+    const ObservationBox box = box_of(scale);
+    return MeetsClip(network, table, box).empty() && problem.BoundRadius(box, action_clip, 0) <= 1;
+  });
+  out.certified_box = std::min(out.sigma_box, out.stable_box);
   // the sizes above the certified one, for the gap between what is shown and what is false
   double scale = 1;
   while (scale > out.certified_box && out.broken_box > out.certified_box) {
-    const SigmaFound worst = problem.Seek(box_of(scale), options.samples / 10, &rng);
-    if (std::max(worst.sampled, worst.sought) <= 1) break;
+    if (!breaks(problem.Seek(box_of(scale), options.samples / 10, &rng))) break;
     out.broken_box = std::min(out.broken_box, scale);
     scale /= 2;
   }
@@ -344,7 +366,6 @@ void MomentRecorder::Add(const Moment& moment, const ContactKinematics& contact)
   kept.mode = moment.mode;
   kept.status = moment.reading.quasi_static.status;
   kept.sigma = moment.reading.quasi_static.sigma;
-  kept.loop_radius = moment.reading.loop.rho;
   kept.observation = moment.observation.cast<double>();
   if (kept.status == StiffnessStatus::kOk) {
     kept.status = MakeSigmaFunction(spec_, servo_, contact, table_, &kept.function);
@@ -391,8 +412,9 @@ Certificate Certify(const DenseNetwork& network,
     if (m.status != StiffnessStatus::kOk) continue;
     ++out.judged;
     const double found = std::max(m.sampled, m.sought);
-    if (m.upper <= 1) out.certified += 1.0 / count;
-    if (found > 1) out.broken += 1.0 / count;
+    if (m.Holds()) out.certified += 1.0 / count;
+    if (m.radius_upper <= 1) out.stable += 1.0 / count;
+    if (found > 1 || m.radius_found >= 1) out.broken += 1.0 / count;
     if (std::isfinite(m.upper)) ratios.push_back(m.upper / found);
     certified.push_back(m.certified_box);
     broken.push_back(std::min(m.broken_box, 1e9));  // so that the median knows those without
@@ -419,7 +441,11 @@ std::string CertificateText(const Certificate& certificate, const CertifyOptions
                {"sampled"},
                {"sought"},
                {"bound"},
-               {"certified box"},
+               {"ρ"},
+               {"found"},
+               {"bound"},
+               {"σ box"},
+               {"ρ box"},
                {"broken box"}});
   const auto number = [](double value) { return FormatNumber(value, 4); };
   std::map<std::string, int> not_judged;
@@ -431,7 +457,11 @@ std::string CertificateText(const Certificate& certificate, const CertifyOptions
                number(m.sampled),
                number(m.sought),
                m.refused.empty() ? number(m.upper) : m.refused,
-               number(m.certified_box),
+               number(m.radius),
+               number(m.radius_found),
+               number(m.radius_upper),
+               number(m.sigma_box),
+               number(m.stable_box),
                number(m.broken_box)});
   }
   text += table.Render();
@@ -439,14 +469,16 @@ std::string CertificateText(const Certificate& certificate, const CertifyOptions
     text += fmt::format("{} moments not judged: {}\n", count, why);
   }
   text += fmt::format(
-      "\n{} of {} moments judged; at the whole box {:.1f} % are certified and {:.1f} % are seen to "
-      "break the budget\nmedian largest certified box {:.3g} of it, median smallest box seen to "
-      "break "
-      "{:.3g}; bound over the largest sigma found: median {:.3g}\n",
+      "\n{} of {} moments judged; at the whole box {:.1f} % are certified, σ ≤ 1 and ρ < 1, and "
+      "{:.1f} % are seen to break the budget\nρ < 1 alone is certified at {:.1f} %; median largest "
+      "certified box {:.3g} of it, median smallest box seen to break {:.3g}; bound over the "
+      "largest "
+      "sigma found: median {:.3g}\n",
       certificate.judged,
       certificate.moments.size(),
       100 * certificate.certified,
       100 * certificate.broken,
+      100 * certificate.stable,
       certificate.largest_box,
       certificate.smallest_broken_box,
       certificate.looseness);
@@ -472,6 +504,11 @@ std::string CertificateJson(const Certificate& certificate, const CertifyOptions
     entry["sought"] = number(m.sought);
     entry["upper"] = number(m.upper);
     entry["loop_change"] = number(m.loop_change);
+    entry["radius"] = number(m.radius);
+    entry["radius_found"] = number(m.radius_found);
+    entry["radius_upper"] = number(m.radius_upper);
+    entry["sigma_box"] = number(m.sigma_box);
+    entry["stable_box"] = number(m.stable_box);
     entry["certified_box"] = number(m.certified_box);
     entry["broken_box"] = number(m.broken_box);
     moments.push_back(std::move(entry));
@@ -481,6 +518,7 @@ std::string CertificateJson(const Certificate& certificate, const CertifyOptions
                      {"judged", certificate.judged},
                      {"certified", certificate.certified},
                      {"broken", certificate.broken},
+                     {"stable", certificate.stable},
                      {"looseness", number(certificate.looseness)},
                      {"largest_box", number(certificate.largest_box)},
                      {"smallest_broken_box", number(certificate.smallest_broken_box)},

@@ -39,7 +39,6 @@ struct KeptMoment {
   double time = 0;  // [s]
   ContactMode mode = ContactMode::kDoubleSupport;
   StiffnessStatus status = StiffnessStatus::kOk;  ///< whether it is judged at all
-  double loop_radius = 0;                         // [1] of the action loop, where it was recorded
   double sigma = 0;                               // [1] as the observer has it
   Eigen::VectorXd observation;
   SigmaFunction function;  ///< unless status says otherwise
@@ -56,8 +55,16 @@ struct MomentCertificate {
   double sought = 0;         // [1] largest at corners of the box that were looked for
   double upper = 0;          // [1] no observation of the box has more
   double loop_change = 0;    // [1] β, see SigmaBound
-  double certified_box = 0;  // [1] largest multiple of the box shown to hold the budget, 0: none
+  double radius = 0;         // [1] ρ of the action loop where it was recorded
+  double radius_found = 0;   // [1] largest at some of these observations
+  double radius_upper = 0;   // [1] no observation of the box has more; infinite: 1 is not a bound
+  double sigma_box = 0;      // [1] largest multiple of the box with σ ≤ 1 for certain, 0: none
+  double stable_box = 0;     // [1] largest multiple with ρ < 1 for certain, 0: none
+  double certified_box = 0;  // [1] the smaller of the two: the budget holds there for certain
   double broken_box = 0;     // [1] smallest multiple tried that has an observation over the budget
+
+  /// At the whole box σ ≤ 1 and ρ < 1 for certain.
+  bool Holds() const { return upper <= 1 && radius_upper <= 1; }
 };
 
 struct CertifyOptions {
@@ -72,11 +79,12 @@ struct CertifyOptions {
 
 struct Certificate {
   std::vector<MomentCertificate> moments;
-  int judged = 0;          // moments with a σ
-  double certified = 0;    // [1] share of all moments whose box holds the budget for certain
-  double broken = 0;       // [1] share of all moments whose box holds an observation over it
-  double looseness = 0;    // [1] median of upper/max(sampled, sought), where upper is finite
-  double largest_box = 0;  // [1] median certified_box
+  int judged = 0;        // moments with a σ
+  double certified = 0;  // [1] share of all moments whose box holds the budget for certain
+  double broken = 0;     // [1] share of all moments whose box holds an observation over it
+  double stable = 0;     // [1] share of all moments whose box has a stable action loop for certain
+  double looseness = 0;  // [1] median of upper/max(sampled, sought), where upper is finite
+  double largest_box = 0;          // [1] median certified_box
   double smallest_broken_box = 0;  // [1] median broken_box
 };
 

@@ -126,7 +126,7 @@ TEST(Certificate, TheQuickPolicyIsCertifiedAtTheWholeNoiseBox) {
   CertifyRun how;
   how.moments = 4;
   CertifyOptions options;
-  options.radii = NoiseOfTask(notes.task);
+  options.radii = NoiseOf("", notes, path);
   EXPECT_EQ(options.radii.joint_pos, 0.01);
   EXPECT_EQ(options.radii.joint_vel, 0.1);
   options.samples = 100;
@@ -149,15 +149,44 @@ TEST(Certificate, ANoiseBoxIsWhatTheTaskFileSays) {
   WriteFileAtomically(path,
                       "title: noisy\nnoise: {joint_pos: 0.05, joint_vel: 0.7, torque: 0, "
                       "base_ang_vel: 0.2, gravity: 0.03}\n");
-  const BoxRadii radii = NoiseOfTask(path);
+  const BoxRadii radii = NoiseOf(path, {}, "policy");
   EXPECT_EQ(radii.joint_pos, 0.05);
   EXPECT_EQ(radii.joint_vel, 0.7);
   EXPECT_EQ(radii.torque, 0);
   EXPECT_EQ(radii.base_ang_vel, 0.2);
   EXPECT_EQ(radii.gravity, 0.03);
-  EXPECT_GT(NoiseOfTask("").joint_pos, 0) << "the default task has sensors with noise";
-  EXPECT_THROW(NoiseOfTask("g1-locoo"), ConfigError);
+  EXPECT_GT(NoiseOf("", {}, "policy").joint_pos, 0) << "the default task has sensors with noise";
+  EXPECT_THROW(NoiseOf("g1-locoo", {}, "policy"), ConfigError);
+
+  // an error that stays for an episode is one more
+  WriteFileAtomically(path, "title: biased\nnoise: {joint_pos: 0.01, joint_pos_bias: 0.02}\n");
+  EXPECT_NEAR(NoiseOf(path, {}, "policy").joint_pos, 0.03, 1e-9);
   std::filesystem::remove(path);
+}
+
+// A preset changes the noise of its task, and the policy says so; the task is asked when it does
+// not, or when the user does.
+TEST(Certificate, ANoiseBoxIsWhatThePolicyWasTrainedWith) {
+  TrainingNotes notes;
+  notes.task = "g1-stand";
+  const BoxRadii of_task = NoiseOf("", notes, "policy");
+  EXPECT_GT(of_task.torque, 0);
+  notes.noise = "joint_vel=0.2,base_ang_vel=0.25,gravity=0.03";
+  const BoxRadii own = NoiseOf("", notes, "policy");
+  EXPECT_EQ(own.joint_pos, 0) << "what is not named was exact";
+  EXPECT_EQ(own.joint_vel, 0.2);
+  EXPECT_EQ(own.base_ang_vel, 0.25);
+  EXPECT_EQ(own.gravity, 0.03);
+  EXPECT_EQ(NoiseOf("g1-stand", notes, "policy").torque, of_task.torque);
+  notes.noise = "none";
+  EXPECT_EQ(NoiseOf("", notes, "policy").joint_pos, 0);
+  notes.noise = "joint_pos=-1";
+  try {
+    NoiseOf("", notes, "mine.onnx");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()).find("mine.onnx: silc_noise: "), 0u) << error.what();
+  }
 }
 
 TEST(Certificate, BoxesHaveTheUnitOfTheSensor) {

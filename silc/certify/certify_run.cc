@@ -3,25 +3,23 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "silc/base/error.h"
 #include "silc/task/task_config.h"
 
 namespace silc {
 
-BoxRadii NoiseOfTask(const std::string& task) {
-  const TaskConfig::Noise noise =
-      ReadTaskFile(FindTaskFile(task.empty() ? kDefaultTask : task)).config.noise;
-  // a float of 0.01 is not 0.01 in double
-  const auto number = [](float value) {
-    return std::round(1e7 * static_cast<double>(value)) / 1e7;
-  };
-  return {.joint_pos = number(noise.joint_pos),
-          .joint_vel = number(noise.joint_vel),
-          .torque = number(noise.torque),
-          .base_ang_vel = number(noise.base_ang_vel),
-          .gravity = number(noise.gravity)};
+BoxRadii NoiseOf(const std::string& task, const TrainingNotes& notes, const std::string& place) {
+  std::string errors = notes.noise;
+  if (!task.empty() || errors.empty()) {
+    const std::string name = !task.empty() ? task : notes.task.empty() ? kDefaultTask : notes.task;
+    errors = SensorErrors(ReadTaskFile(FindTaskFile(name)).config.noise);
+  }
+  if (errors == "none") return {};
+  try {
+    return ParseBox(errors, {});
+  } catch (const ConfigError& error) {
+    throw ConfigError(place + ": silc_noise: " + error.what());
+  }
 }
 
 RunCertificate CertifyPolicy(const RobotModel& robot,

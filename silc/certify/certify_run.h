@@ -5,6 +5,7 @@
 
 #include "silc/certify/certificate.h"
 #include "silc/observe/run.h"
+#include "silc/policy/training_notes.h"
 
 namespace silc {
 
@@ -16,10 +17,12 @@ struct CertifyRun {
   int moments = 20;    // at most, evenly spread
 };
 
-/// The noise that a task of configs/tasks, or a task file, puts on its sensors.
-/// @param task  "": kDefaultTask
-/// Throws ConfigError when there is no such task.
-BoxRadii NoiseOfTask(const std::string& task);
+/// How far each sensor could be off in training, noise and bias together.
+/// @param task   of configs/tasks, or a task file; "": what the policy says of itself (a preset has
+///               its own noise), else the task it names, else kDefaultTask
+/// @param place  stands for the policy in messages
+/// Throws ConfigError when there is no such task, or the policy says what is no noise.
+BoxRadii NoiseOf(const std::string& task, const TrainingNotes& notes, const std::string& place);
 
 struct RunCertificate {
   Certificate certificate;

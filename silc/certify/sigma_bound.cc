@@ -11,6 +11,7 @@
 
 #include "silc/base/check.h"
 #include "silc/base/nan.h"
+#include "silc/certify/loop_bound.h"
 #include "silc/stiffness/frequency_condition.h"
 #include "silc/stiffness/joint_stiffness.h"
 
@@ -74,6 +75,8 @@ StiffnessStatus MakeSigmaFunction(const BudgetSpec& spec,
   const int inputs = table.width();
   out->E_A = Eigen::MatrixXd::Zero(inputs, nv);
   out->E_G = Eigen::MatrixXd::Zero(inputs, nv);
+  out->age.clear();
+  for (const ObservationSlot& slot : table.slots) out->age.push_back(slot.age);
   for (int i = 0; i < inputs; ++i) {
     const auto& entry =
         table.entries[static_cast<std::size_t>(table.slots[static_cast<std::size_t>(i)].element)];
@@ -110,6 +113,17 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
   const Eigen::Index nv = f.servo.nv();
   SILC_CHECK(f.E_A.rows() == network.inputs && f.E_G.rows() == network.inputs);
   SILC_CHECK(static_cast<int>(f.action_joint.size()) == network.outputs);
+  SILC_CHECK(static_cast<int>(f.age.size()) == network.inputs);
+  // E_A, a block of columns for each age that is fed back
+  int frames = 1;
+  for (Eigen::Index i = 0; i < f.E_A.rows(); ++i) {
+    if (!f.E_A.row(i).isZero(0)) frames = std::max(frames, f.age[static_cast<std::size_t>(i)] + 1);
+  }
+  E_loop_ = Eigen::MatrixXd::Zero(network.inputs, nv * frames);
+  for (Eigen::Index i = 0; i < f.E_A.rows(); ++i) {
+    const int age = f.age[static_cast<std::size_t>(i)];
+    if (age < frames) E_loop_.block(i, age * nv, 1, nv) = f.E_A.row(i);
+  }
   Eigen::MatrixXd columns(network.inputs, 2 * nv);
   columns << f.E_A, f.E_G;
   StaticStiffness settled;
@@ -144,12 +158,22 @@ SigmaProblem::SigmaProblem(const DenseNetwork& network,
   V << (f.E_G + f.E_A * X_) * f.F.transpose(), f.E_A * N_;
   V_abs << (f.E_G.cwiseAbs() + f.E_A.cwiseAbs() * X_.cwiseAbs()) * f.F.cwiseAbs().transpose(),
       f.E_A.cwiseAbs() * N_.cwiseAbs();
-  const Eigen::MatrixXd scaled = network.scale.asDiagonal() * V;
-  const Eigen::MatrixXd scaled_abs = network.scale.cwiseAbs().asDiagonal() * V_abs;
-  for (const std::vector<DenseNetwork::Layer>& branch : network.branches) {
-    first_.emplace_back(branch.front().W * scaled);
-    first_abs_.emplace_back(branch.front().W.cwiseAbs() * scaled_abs);
+  to_stiffness_ = MakeColumns(V, V_abs, f.F.rows());
+  to_loop_ = MakeColumns(E_loop_, E_loop_.cwiseAbs(), E_loop_.cols());
+}
+
+SigmaProblem::Columns SigmaProblem::MakeColumns(const Eigen::MatrixXd& V,
+                                                const Eigen::MatrixXd& V_abs,
+                                                Eigen::Index leading) const {
+  Columns columns;
+  columns.leading = leading;
+  const Eigen::MatrixXd scaled = network_.scale.asDiagonal() * V;
+  const Eigen::MatrixXd scaled_abs = network_.scale.cwiseAbs().asDiagonal() * V_abs;
+  for (const std::vector<DenseNetwork::Layer>& branch : network_.branches) {
+    columns.first.emplace_back(branch.front().W * scaled);
+    columns.first_abs.emplace_back(branch.front().W.cwiseAbs() * scaled_abs);
   }
+  return columns;
 }
 
 Eigen::MatrixXd SigmaProblem::JacobianTimes(const Eigen::VectorXd& x,
@@ -181,6 +205,10 @@ double SigmaProblem::At(const Eigen::VectorXd& x) const {
   return status == StiffnessStatus::kOk ? LargestSingular(ConditionOf(f, settled.K)) : kNan;
 }
 
+double SigmaProblem::RadiusAt(const Eigen::VectorXd& x) const {
+  return LoopRadius(JacobianTimes(x, E_loop_));
+}
+
 // One branch on one box, before any coordinates: its layers, P_l left of a layer's slopes and Q_l
 // right of them, at the slopes in the middle, and the same of moduli, for the rounding.
 struct SigmaProblem::BranchOnBox {
@@ -192,13 +220,15 @@ struct SigmaProblem::BranchOnBox {
   Eigen::MatrixXd chains;
 };
 
-// J over one box. Segments are B_j of J [V, V_A], nv × (nz + nv).
+// J over one box, along some columns. Segments are B_j of J times them.
 struct SigmaProblem::BoxOfJ {
   std::vector<BranchOnBox> branches;
   std::vector<Eigen::MatrixXd> segments;
+  bool clipped = false;  // an action may reach its clip
+  bool finite = false;   // or nothing is known
 };
 
-void SigmaProblem::Multiply(int branch, BranchOnBox* out) const {
+void SigmaProblem::Multiply(int branch, const Columns& columns, BranchOnBox* out) const {
   const std::size_t b = static_cast<std::size_t>(branch), count = out->layers.size();
   const auto& weights = network_.branches[b];
   const std::vector<LayerRelaxation>& layers = out->layers;
@@ -214,8 +244,8 @@ void SigmaProblem::Multiply(int branch, BranchOnBox* out) const {
     const Eigen::MatrixXd moduli = out->P_abs[l] * layers[l].slope.cwiseAbs().asDiagonal();
     out->P_abs[l - 1] = moduli * weights[l].W.cwiseAbs();
   }
-  out->Q[0] = first_[b];
-  out->Q_abs[0] = first_abs_[b];
+  out->Q[0] = columns.first[b];
+  out->Q_abs[0] = columns.first_abs[b];
   for (std::size_t l = 1; l < count; ++l) {
     const Eigen::MatrixXd scaled = layers[l - 1].slope.asDiagonal() * out->Q[l - 1];
     out->Q[l] = weights[l].W * scaled;
@@ -225,10 +255,12 @@ void SigmaProblem::Multiply(int branch, BranchOnBox* out) const {
 }
 
 // (C5): Γ of what is left of the product once the terms with one deviation are taken out.
-void SigmaProblem::ChainDeviations(int branch, int first_output, BranchOnBox* out) const {
+void SigmaProblem::ChainDeviations(int branch,
+                                   int first_output,
+                                   Eigen::Index leading,
+                                   BranchOnBox* out) const {
   const auto& weights = network_.branches[static_cast<std::size_t>(branch)];
   const std::vector<LayerRelaxation>& layers = out->layers;
-  const Eigen::Index nz = function_.F.rows();
   for (std::size_t l = 0; l < layers.size(); ++l) {
     if (!layers[l].is_constant) out->bent.push_back(l);
   }
@@ -240,7 +272,7 @@ void SigmaProblem::ChainDeviations(int branch, int first_output, BranchOnBox* ou
       LeftOf(coordinates_.front().T, first_output, weights.back().W.rows());
   for (const std::size_t l : out->bent) {
     const Eigen::VectorXd p = (left * out->P[l]).colwise().norm();
-    const Eigen::VectorXd q = out->Q[l].leftCols(nz).rowwise().norm();
+    const Eigen::VectorXd q = out->Q[l].leftCols(leading).rowwise().norm();
     const double p_floor = 1e-6 * p.maxCoeff() + 1e-300, q_floor = 1e-6 * q.maxCoeff() + 1e-300;
     const Eigen::VectorXd root = layers[l].spread.cwiseSqrt();
     const Eigen::ArrayXd weight =
@@ -280,50 +312,58 @@ Eigen::MatrixXd SigmaProblem::LeftOf(const Eigen::MatrixXd& T,
   return left;
 }
 
-// T J [V, V_A T⁻¹] over a box: its middle, and sets that hold what it may be off.
+// T J V R over a box: its middle, and sets that hold what it may be off.
 struct SigmaProblem::Deviation {
-  Eigen::MatrixXd centre;                       // nv × (nz + nv)
-  double room = 0;                              // (C7)
-  FormBound in_symbols, of_units, two_or_more;  // of T (J − J̄) V: the terms of (C5)
-  FormBound on_loop;                            // of T (J − J̄) V_A T⁻¹, all of them
+  Eigen::MatrixXd centre;
+  double room = 0;                              // (C7), in the sets, too
+  FormBound in_symbols, of_units, two_or_more;  // the terms of (C5)
+
+  FormBound All() const {
+    FormBound all = in_symbols;
+    all.Add(of_units);
+    all.Add(two_or_more);
+    return all;
+  }
 };
 
-SigmaProblem::Deviation SigmaProblem::DeviationIn(const Coordinates& to, const BoxOfJ& box) const {
-  const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
+// V are `count` columns of those that the box was relaxed along. R may be empty: the identity.
+SigmaProblem::Deviation SigmaProblem::DeviationIn(const Eigen::MatrixXd& T,
+                                                  const BoxOfJ& box,
+                                                  Eigen::Index begin,
+                                                  Eigen::Index count,
+                                                  const Eigen::MatrixXd& R) const {
+  const Eigen::Index nv = function_.servo.nv();
   Deviation out;
-  out.centre = Eigen::MatrixXd::Zero(nv, nz + nv);
-  out.in_symbols = out.of_units = out.two_or_more = FormBound::Zero(nv, nz);
-  out.on_loop = FormBound::Zero(nv, nv);
-  const auto right = [&](const Eigen::MatrixXd& Q, const Eigen::MatrixXd& T_inverse) {
-    Eigen::MatrixXd product(Q.rows(), nz + nv);
-    product << Q.leftCols(nz), Q.rightCols(nv) * T_inverse;
-    return product;
+  out.centre = Eigen::MatrixXd::Zero(nv, count);
+  out.in_symbols = out.of_units = out.two_or_more = FormBound::Zero(nv, count);
+  const Eigen::MatrixXd R_abs = R.cwiseAbs();
+  const auto right = [&](const Eigen::MatrixXd& Q, const Eigen::MatrixXd& times) {
+    if (times.size() == 0) return Eigen::MatrixXd(Q.middleCols(begin, count));
+    return Eigen::MatrixXd(Q.middleCols(begin, count) * times);
   };
   int output = 0;
   for (const BranchOnBox& branch : box.branches) {
-    const std::size_t count = branch.layers.size();
+    const std::size_t layers = branch.layers.size();
     const Eigen::Index outputs = branch.P.back().rows();
-    const Eigen::MatrixXd left = LeftOf(to.T, output, outputs), left_abs = left.cwiseAbs();
+    const Eigen::MatrixXd left = LeftOf(T, output, outputs), left_abs = left.cwiseAbs();
     output += static_cast<int>(outputs);
-    std::vector<Eigen::MatrixXd> P(count), Q(count);
-    for (std::size_t l = 0; l < count; ++l) {
+    std::vector<Eigen::MatrixXd> P(layers), Q(layers);
+    for (std::size_t l = 0; l < layers; ++l) {
       const LayerRelaxation& layer = branch.layers[l];
       P[l] = left * branch.P[l];
-      Q[l] = right(branch.Q[l], to.T_inverse);
+      Q[l] = right(branch.Q[l], R);
       const Eigen::MatrixXd P_abs = left_abs * branch.P_abs[l];
-      const Eigen::MatrixXd Q_abs = right(branch.Q_abs[l], to.T_inverse.cwiseAbs());
+      const Eigen::MatrixXd Q_abs = right(branch.Q_abs[l], R_abs);
       for (Eigen::Index k = 0; k < layer.spread.size(); ++k) {
         out.room += kChainError * layer.spread[k] * P_abs.col(k).norm() * Q_abs.row(k).norm();
       }
-      if (l + 1 == count) {
+      if (l + 1 == layers) {
         const Eigen::MatrixXd end = layer.slope.asDiagonal() * Q[l];
         out.centre += P[l] * end;
         const Eigen::MatrixXd end_abs = layer.slope.cwiseAbs().asDiagonal() * Q_abs;
         out.room += kChainError * (P_abs * end_abs).norm();
       }
-      if (layer.is_constant) continue;
-      out.of_units.AddUnits(P[l], layer.own, Q[l].leftCols(nz));
-      out.on_loop.AddUnits(P[l], layer.own, Q[l].rightCols(nv));
+      if (!layer.is_constant) out.of_units.AddUnits(P[l], layer.own, Q[l]);
     }
     for (Eigen::Index i = 0; i < branch.chains.rows(); ++i) {
       for (Eigen::Index j = 0; j < i; ++j) {
@@ -331,18 +371,14 @@ SigmaProblem::Deviation SigmaProblem::DeviationIn(const Coordinates& to, const B
                           m = branch.bent[static_cast<std::size_t>(j)];
         const Eigen::MatrixXd from = P[l] * branch.to_left[l].asDiagonal();
         const Eigen::MatrixXd onto = branch.to_right[m].asDiagonal() * Q[m];
-        out.two_or_more.AddProduct(from, branch.chains(i, j), onto.leftCols(nz));
-        out.on_loop.AddProduct(from, branch.chains(i, j), onto.rightCols(nv));
+        out.two_or_more.AddProduct(from, branch.chains(i, j), onto);
       }
     }
   }
   for (const Eigen::MatrixXd& segment : box.segments) {
-    const Eigen::MatrixXd B = to.T * right(segment, to.T_inverse);
-    out.in_symbols.AddSegment(B.leftCols(nz));
-    out.on_loop.AddSegment(B.rightCols(nv));
+    out.in_symbols.AddSegment(T * right(segment, R));
   }
   out.in_symbols.AddBall(out.room);
-  out.on_loop.AddBall(out.room);
   return out;
 }
 
@@ -351,20 +387,19 @@ SigmaBound SigmaProblem::BoundIn(const Coordinates& to, const BoxOfJ& box) const
   bound.upper = kInfinity;
   const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
   const double gain = function_.gain;
-  const Deviation deviation = DeviationIn(to, box);
-  FormBound on_stiffness = deviation.in_symbols;  // T (J − J̄) V
-  on_stiffness.Add(deviation.of_units);
-  on_stiffness.Add(deviation.two_or_more);
+  const Deviation deviation = DeviationIn(to.T, box, 0, nz, {});        // of T J V
+  const Deviation loop = DeviationIn(to.T, box, nz, nv, to.T_inverse);  // of T J V_A T⁻¹
+  const FormBound on_stiffness = deviation.All(), on_loop = loop.All();
 
   // (C6): the middles of T (J V − X Fᵀ) and T Θ T⁻¹, and β
   const Eigen::MatrixXd TXF = to.T * X_ * function_.F.transpose();
-  const Eigen::MatrixXd known = deviation.centre.leftCols(nz) - TXF;
-  Eigen::MatrixXd loop_known = deviation.centre.rightCols(nv) - to.T * N_ * to.T_inverse;
+  const Eigen::MatrixXd known = deviation.centre - TXF;
+  Eigen::MatrixXd loop_known = loop.centre - to.T * N_ * to.T_inverse;
   loop_known.diagonal().array() += 1;
   const double loop_middle =
       (NormBound(loop_known) + kChainError * to.T.norm() * N_.norm() * to.T_inverse.norm()) *
       (1 + kLoopRoom);
-  const double loop_rest = deviation.on_loop.Norm() * (1 + kLoopRoom);
+  const double loop_rest = on_loop.Norm() * (1 + kLoopRoom);
   bound.loop_change = loop_middle + loop_rest;
   if (!(bound.loop_change < 1)) return bound;
 
@@ -374,7 +409,7 @@ SigmaBound SigmaProblem::BoundIn(const Coordinates& to, const BoxOfJ& box) const
   const double middle = NormBound(known) * (1 + kLoopRoom) + kChainError * TXF.norm();
   const double change = middle + on_stiffness.Norm() * (1 + kLoopRoom);
   const double remainder = answer * (loop_middle * change + loop_rest * middle) * (1 + kLoopRoom);
-  const FormBound looped = ChainOf(deviation.on_loop, answer * (1 + kLoopRoom), on_stiffness);
+  const FormBound looped = ChainOf(on_loop, answer * (1 + kLoopRoom), on_stiffness);
   std::vector<FormBound> on_sigma;
   for (const FormBound* set :
        {&deviation.in_symbols, &deviation.of_units, &deviation.two_or_more, &looped}) {
@@ -387,27 +422,25 @@ SigmaBound SigmaProblem::BoundIn(const Coordinates& to, const BoxOfJ& box) const
   return bound;
 }
 
-SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip, double enough) {
-  SigmaBound bound;
-  bound.upper = bound.loop_change = kInfinity;
-  segments_.clear();
-  if (!solvable_) return bound;
-  const Eigen::Index nv = function_.servo.nv(), nz = function_.F.rows();
+SigmaProblem::BoxOfJ SigmaProblem::RelaxOn(const ObservationBox& box,
+                                           double action_clip,
+                                           const Columns& columns) const {
+  const Eigen::Index nv = function_.servo.nv(), width = columns.first.front().cols();
   BoxOfJ of_J;
   of_J.branches.resize(network_.branches.size());
-  of_J.segments.assign(static_cast<std::size_t>(box.symbols), Eigen::MatrixXd::Zero(nv, nz + nv));
+  of_J.segments.assign(static_cast<std::size_t>(box.symbols), Eigen::MatrixXd::Zero(nv, width));
   int output = 0;
   for (std::size_t b = 0; b < of_J.branches.size(); ++b) {
     BranchOnBox& branch = of_J.branches[b];
     branch.layers = RelaxBranch(network_, static_cast<int>(b), box);
     const LayerRelaxation& last = branch.layers.back();
-    if (!last.spread.allFinite()) return bound;  // an overflow: not bounded
+    if (!last.spread.allFinite()) return of_J;  // an overflow: not bounded
     const double reach = std::max(last.high.maxCoeff(), -last.low.minCoeff());
-    if (!(reach < action_clip)) bound.clipped = true;
-    Multiply(static_cast<int>(b), &branch);
+    if (!(reach < action_clip)) of_J.clipped = true;
+    Multiply(static_cast<int>(b), columns, &branch);
     const Eigen::Index outputs = last.spread.size();
     for (int j = 0; j < box.symbols; ++j) {
-      Eigen::MatrixXd B = Eigen::MatrixXd::Zero(outputs, nz + nv);
+      Eigen::MatrixXd B = Eigen::MatrixXd::Zero(outputs, width);
       for (std::size_t l = 0; l < branch.layers.size(); ++l) {
         if (branch.layers[l].is_constant) continue;
         const Eigen::MatrixXd scaled = branch.layers[l].tilt.col(j).asDiagonal() * branch.Q[l];
@@ -418,13 +451,25 @@ SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip, do
             function_.action_joint[static_cast<std::size_t>(output + r)]) += B.row(r);
       }
     }
-    ChainDeviations(static_cast<int>(b), output, &branch);
+    ChainDeviations(static_cast<int>(b), output, columns.leading, &branch);
     output += static_cast<int>(outputs);
   }
-  if (bound.clipped) return bound;
+  of_J.finite = true;
   for (const Eigen::MatrixXd& segment : of_J.segments) {
-    if (!segment.allFinite()) return bound;
+    if (!segment.allFinite()) of_J.finite = false;
   }
+  return of_J;
+}
+
+SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip, double enough) {
+  SigmaBound bound;
+  bound.upper = bound.loop_change = kInfinity;
+  segments_.clear();
+  if (!solvable_) return bound;
+  const BoxOfJ of_J = RelaxOn(box, action_clip, to_stiffness_);
+  bound.clipped = of_J.clipped;
+  if (of_J.clipped || !of_J.finite) return bound;
+  const Eigen::Index nz = function_.F.rows();
   for (const Eigen::MatrixXd& segment : of_J.segments) {
     segments_.emplace_back(function_.gain * (U_ * segment.leftCols(nz)));
   }
@@ -440,24 +485,38 @@ SigmaBound SigmaProblem::Bound(const ObservationBox& box, double action_clip, do
   return bound;
 }
 
+double SigmaProblem::BoundRadius(const ObservationBox& box, double action_clip, int steps) const {
+  if (!solvable_) return kInfinity;
+  const BoxOfJ of_J = RelaxOn(box, action_clip, to_loop_);
+  if (of_J.clipped || !of_J.finite) return kInfinity;
+  const Eigen::Index nv = function_.servo.nv();
+  const Deviation loop =
+      DeviationIn(Eigen::MatrixXd::Identity(nv, nv), of_J, 0, E_loop_.cols(), {});
+  return LoopRadiusBound(loop.centre, loop.All(), steps);
+}
+
 SigmaFound SigmaProblem::Seek(const ObservationBox& box, int samples, Rng* rng) const {
   SigmaFound found;
   found.sampled = found.sought = at_centre_;
   if (!solvable_) return found;
-  const auto at = [&](const Eigen::VectorXd& t) {
+  found.radius = RadiusAt(box.centre);
+  const auto observation = [&](const Eigen::VectorXd& t) {
     Eigen::VectorXd x = box.centre;
     for (const ObservationBox::Entry& entry : box.entries) {
       x[entry.input] += entry.radius * t[entry.symbol];
     }
-    return At(x);
+    return x;
   };
+  constexpr int kRadiusEvery = 16;  // its eigenvalues take longer than σ
   Eigen::VectorXd t(box.symbols);
   for (int i = 0; i < samples; ++i) {
     for (Eigen::Index j = 0; j < t.size(); ++j) {
       t[j] = rng->Uniform(-1, 1);
       if (i % 2 == 1) t[j] = t[j] < 0 ? -1 : 1;
     }
-    found.sampled = std::max(found.sampled, at(t));
+    const Eigen::VectorXd x = observation(t);
+    found.sampled = std::max(found.sampled, At(x));
+    if (i % kRadiusEvery == 1) found.radius = std::max(found.radius, RadiusAt(x));
   }
   if (static_cast<int>(segments_.size()) != box.symbols) return found;
   // given t, the best u and v are singular vectors; given u and v, the best t are signs
@@ -478,7 +537,9 @@ SigmaFound SigmaProblem::Seek(const ObservationBox& box, int samples, Rng* rng) 
       if (step > 0 && t == previous) break;
       previous = t;
     }
-    found.sought = std::max(found.sought, at(t));
+    const Eigen::VectorXd x = observation(t);
+    found.sought = std::max(found.sought, At(x));
+    found.radius = std::max(found.radius, RadiusAt(x));
   }
   return found;
 }

@@ -21,7 +21,9 @@ namespace silc {
 ///
 /// F = L⁻¹ Pᵀ with q̇ = P ż. Disc (S7c): κ = 2, ι = 1, m the floor of the band; two-sided (S7b): κ =
 /// 1, ι = 0. E_A is what a previous action moves of the observation, and, through the torque it
-/// makes, what is sensed of it; E_G what the joints move.
+/// makes, what is sensed of it; E_G what the joints move. Rows of E_A by the age of their frame are
+/// the feedback of the action loop, A_i = J E_A^(i), whose radius ρ has to be below one for K_s to
+/// be where the actions settle.
 struct SigmaFunction {
   Eigen::MatrixXd F;         // nz × nv
   Eigen::MatrixXd floor;     // nz × nz  m
@@ -29,6 +31,7 @@ struct SigmaFunction {
   double identity = 1;       // ι
   Servo servo;               // kp and alpha
   Eigen::MatrixXd E_A, E_G;  // inputs × nv
+  std::vector<int> age;      // of each input: control steps before the newest frame
   std::vector<int> action_joint;
 };
 
@@ -51,9 +54,11 @@ struct SigmaBound {
 struct SigmaFound {
   double sampled = 0;  // [1] at random observations
   double sought = 0;   // [1] at corners where a linear model says σ is large
+  double radius = 0;   // [1] ρ of the action loop, at some of the random ones and at the corners
 };
 
-/// σ around one observation. Everything that does not depend on the size of the box is made once.
+/// σ and ρ around one observation. Everything that does not depend on the size of the box is made
+/// once.
 class SigmaProblem {
  public:
   SigmaProblem(const DenseNetwork& network, SigmaFunction function, const Eigen::VectorXd& centre);
@@ -61,12 +66,20 @@ class SigmaProblem {
   /// σ at the centre and anywhere else; NaN where the action loop is singular.
   double at_centre() const { return at_centre_; }
   double At(const Eigen::VectorXd& x) const;
+  /// [1] ρ of the action loop there.
+  double RadiusAt(const Eigen::VectorXd& x) const;
 
   /// (C6) and (C8) over the box, in coordinates T of several kinds, of which the one with the least
   /// bound counts.
   /// @param enough  the search ends at the first coordinates with a bound of at most this
   /// @pre box.centre is the centre given to the constructor.
   SigmaBound Bound(const ObservationBox& box, double action_clip, double enough = 0);
+
+  /// (C9) over the box: no observation of it has a larger ρ. At most 1; infinite: not bounded, or
+  /// an action may reach its clip.
+  /// @param steps  of LoopRadiusBound(); 0 answers only whether ρ < 1
+  /// @pre as Bound()
+  double BoundRadius(const ObservationBox& box, double action_clip, int steps) const;
 
   /// Looks for large σ in the box: `samples` random observations, half of them corners, and corners
   /// by alternating maximisation of the linear model that the last Bound() of this box made.
@@ -77,14 +90,27 @@ class SigmaProblem {
   struct Coordinates {
     Eigen::MatrixXd T, T_inverse, O;
   };
+  // J is looked at along these: W_1 of each branch times them, and the same of moduli
+  struct Columns {
+    Eigen::Index leading = 0;  // those that (C5) is weighed for
+    std::vector<Eigen::MatrixXd> first, first_abs;
+  };
   struct BranchOnBox;
   struct BoxOfJ;     // what is known of J over one box, before any coordinates
-  struct Deviation;  // of T J [V, V_A T⁻¹] from its middle, as sets
-  void Multiply(int branch, BranchOnBox* out) const;
-  void ChainDeviations(int branch, int first_output, BranchOnBox* out) const;
+  struct Deviation;  // of T J V R from its middle, as sets
+  Columns MakeColumns(const Eigen::MatrixXd& V,
+                      const Eigen::MatrixXd& V_abs,
+                      Eigen::Index leading) const;
+  BoxOfJ RelaxOn(const ObservationBox& box, double action_clip, const Columns& columns) const;
+  void Multiply(int branch, const Columns& columns, BranchOnBox* out) const;
+  void ChainDeviations(int branch, int first_output, Eigen::Index leading, BranchOnBox* out) const;
   // the columns of T of the joints that a branch drives
   Eigen::MatrixXd LeftOf(const Eigen::MatrixXd& T, int first_output, Eigen::Index outputs) const;
-  Deviation DeviationIn(const Coordinates& coordinates, const BoxOfJ& box) const;
+  Deviation DeviationIn(const Eigen::MatrixXd& T,
+                        const BoxOfJ& box,
+                        Eigen::Index begin,
+                        Eigen::Index count,
+                        const Eigen::MatrixXd& R) const;
   SigmaBound BoundIn(const Coordinates& coordinates, const BoxOfJ& box) const;
   Eigen::MatrixXd JacobianTimes(const Eigen::VectorXd& x, const Eigen::MatrixXd& columns) const;
 
@@ -98,9 +124,10 @@ class SigmaProblem {
   Eigen::MatrixXd A_;      // nz × nz   A at the centre, of N_ and X_
   double A_room_ = 0;      // what rounding may have done to it
   std::vector<Coordinates> coordinates_;
-  std::vector<Eigen::MatrixXd> first_;      // per branch: W_1 [V, V_A]
-  std::vector<Eigen::MatrixXd> first_abs_;  // the same of moduli
-  std::vector<Eigen::MatrixXd> segments_;   // of the last Bound(): κ U B_j
+  Columns to_stiffness_;                   // [V, V_A]
+  Columns to_loop_;                        // E_A of frame 0, of frame 1, …
+  Eigen::MatrixXd E_loop_;                 // the same, inputs × nv·H
+  std::vector<Eigen::MatrixXd> segments_;  // of the last Bound(): κ U B_j
 };
 
 }  // namespace silc

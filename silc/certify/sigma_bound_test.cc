@@ -8,6 +8,7 @@
 #include <memory>
 #include <queue>
 
+#include "silc/certify/test_loops.h"
 #include "silc/policy/test_networks.h"
 #include "silc/stiffness/test_support.h"
 
@@ -20,7 +21,7 @@ using test::VectorXd;
 using namespace test::eager;
 
 constexpr double kNoClip = std::numeric_limits<double>::infinity();
-constexpr int kJoints = 5, kObserved = 14;
+constexpr int kJoints = 5, kObserved = 14, kFrames = 2;
 
 // A small robot: five joints, four of them driven, three allowed motions, a feedback of actions.
 struct SmallProblem {
@@ -41,6 +42,7 @@ struct SmallProblem {
     function.E_A = RandomMatrix(kObserved, kJoints, rng, feedback);
     function.E_G = RandomMatrix(kObserved, kJoints, rng, 0.5);
     function.action_joint = {4, 0, 2, 1};
+    for (int i = 0; i < kObserved; ++i) function.age.push_back(i % kFrames);
     centre = RandomMatrix(kObserved, 1, rng, 0.5);
   }
 
@@ -52,8 +54,8 @@ struct SmallProblem {
     return box;
   }
 
-  // σ as (C1) and (S3) say it, with the Jacobian by tangents through the graph.
-  double Reference(const VectorXd& x) const {
+  // By tangents through the graph.
+  MatrixXd Jacobian(const VectorXd& x) const {
     GraphEvaluator<double> graph(std::make_shared<const Graph>(MlpGraph(network, "x", "y")));
     for (int i = 0; i < kObserved; ++i) graph.input(0)[static_cast<std::size_t>(i)] = x[i];
     graph.Evaluate();
@@ -65,6 +67,12 @@ struct SmallProblem {
         J(function.action_joint[static_cast<std::size_t>(r)], c) = *entry++;
       }
     }
+    return J;
+  }
+
+  // σ as (C1) and (S3) say it.
+  double Reference(const VectorXd& x) const {
+    const MatrixXd J = Jacobian(x);
     const MatrixXd I = MatrixXd::Identity(kJoints, kJoints);
     const MatrixXd X = test::Solve(I - J * function.E_A, J * function.E_G);
     const MatrixXd kp = function.servo.kp.asDiagonal(), alpha = function.servo.alpha.asDiagonal();
@@ -154,6 +162,7 @@ TEST(SigmaBound, IsMetByAChainOfSingleUnits) {
       function.servo.kp = function.servo.alpha = VectorXd::Ones(1);
       function.E_A = MatrixXd::Constant(1, 1, feedback);
       function.action_joint = {0};
+      function.age = {0};
       const VectorXd centre = VectorXd::Constant(1, -0.5);
       SigmaProblem problem(dense, function, centre);
       const double radius = 0.25;
@@ -162,12 +171,21 @@ TEST(SigmaBound, IsMetByAChainOfSingleUnits) {
       box.symbols = 1;
       box.entries = {{0, 0, radius}};
       const double upper = problem.Bound(box, kNoClip).upper;
-      double largest = 0;
+      double largest = 0, largest_radius = 0;
       for (int i = 0; i <= 1000; ++i) {
-        largest = std::max(largest,
-                           problem.At(VectorXd::Constant(1, centre[0] + radius * (i / 500.0 - 1))));
+        const VectorXd x = VectorXd::Constant(1, centre[0] + radius * (i / 500.0 - 1));
+        largest = std::max(largest, problem.At(x));
+        largest_radius = std::max(largest_radius, problem.RadiusAt(x));
       }
       EXPECT_GE(upper, largest) << depth;
+      // (C9): of one action the radius is |A|, and it is as large at the same end
+      const double radius_upper = problem.BoundRadius(box, kNoClip, 20);
+      EXPECT_GE(radius_upper, largest_radius) << depth << " " << feedback;
+      if (feedback != 0) {
+        EXPECT_LE(radius_upper - problem.RadiusAt(centre),
+                  (depth == 1 ? 1.01 : 1.4) * (largest_radius - problem.RadiusAt(centre)))
+            << depth;
+      }
       // beyond the first layer the errors of values are in the intervals, too
       EXPECT_LE(upper - problem.at_centre(),
                 (depth == 1 ? 1.001 : 1.4) * (largest - problem.at_centre()))
@@ -267,6 +285,57 @@ TEST(SigmaBound, AgreesWithBranchAndBound) {
     EXPECT_GE(at_once, found) << trial;
     EXPECT_LE(at_once, 3 * found) << trial;
   }
+}
+
+// ρ as its definition says it: a companion matrix of the Jacobian by tangents through the graph.
+TEST(SigmaBound, RadiusIsThatOfTheCompanionMatrix) {
+  Rng rng(31);
+  for (int trial = 0; trial < 10; ++trial) {
+    const SmallProblem small(&rng, 0.5);
+    const SigmaProblem problem(small.dense, small.function, small.centre);
+    const VectorXd x = small.centre + RandomMatrix(kObserved, 1, &rng);
+    const MatrixXd J = small.Jacobian(x);
+    MatrixXd loop = MatrixXd::Zero(kJoints, kFrames * kJoints);
+    for (int i = 0; i < kObserved; ++i) {
+      loop.middleCols((i % kFrames) * kJoints, kJoints) += J.col(i) * small.function.E_A.row(i);
+    }
+    EXPECT_NEAR(problem.RadiusAt(x), test::ObserversRadius(loop), 1e-9) << trial;
+  }
+}
+
+// (C9) itself: no observation of the box has a larger ρ than was shown, of 100,000 and more.
+TEST(SigmaBound, NoObservationHasALargerRadiusThanIsShown) {
+  Rng rng(32);
+  int shown = 0;
+  double closest = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    const SmallProblem small(&rng, 0.5);
+    const SigmaProblem problem(small.dense, small.function, small.centre);
+    // as large as can be shown, where the bound has least room
+    double radius = 1;
+    while (radius > 1e-4 && !(problem.BoundRadius(small.Box(radius), kNoClip, 0) <= 1)) {
+      radius *= 0.8;
+    }
+    const ObservationBox box = small.Box(radius);
+    const double upper = problem.BoundRadius(box, kNoClip, 8);
+    if (!(upper <= 1)) continue;
+    ++shown;
+    double largest = problem.RadiusAt(small.centre);
+    VectorXd x = small.centre;
+    for (int sample = 0; sample < (shown == 1 ? 100000 : 3000); ++sample) {
+      for (const auto& entry : box.entries) {
+        const double t = rng.Uniform(-1, 1);
+        x[entry.input] = small.centre[entry.input] + entry.radius * (sample % 2 == 0 ? t
+                                                                     : t < 0         ? -1
+                                                                                     : 1);
+      }
+      largest = std::max(largest, problem.RadiusAt(x));
+    }
+    EXPECT_LT(largest, upper) << trial;
+    closest = std::max(closest, largest / upper);
+  }
+  EXPECT_GE(shown, 6);
+  EXPECT_GT(closest, 0.7) << "a bound that is never near says nothing";
 }
 
 // A feedback that the box may turn into a singular one has no bound.

@@ -41,9 +41,9 @@ struct CertifyArguments {
   std::string json;
 };
 
-// The noise of the policy's task, or of the one that is named, and what --box says instead.
+// The noise that the policy was trained with, or that of a task, and what --box says instead.
 BoxRadii RadiiFrom(const CertifyArguments& args, const TrainingNotes& notes) {
-  BoxRadii radii = NoiseOfTask(args.task.empty() ? notes.task : args.task);
+  BoxRadii radii = NoiseOf(args.task, notes, args.policy);
   radii.frames_together = args.bias;
   return ParseBox(args.box, radii);
 }
@@ -109,8 +109,9 @@ void AddCertify(CLI::App* app) {
                    "sensors' noise in training]");
   verb->add_option("--task",
                    args->task,
-                   "take the noise from this task or task file [the policy's, else " +
-                       std::string(kDefaultTask) + "]");
+                   "take the noise from this task or task file [what the policy's file says of its "
+                   "training, else its task's, else " +
+                       std::string(kDefaultTask) + "'s]");
   verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();

@@ -122,7 +122,7 @@ void AddExport(CLI::App* app) {
   verb->add_option("--note",
                    args->notes,
                    "KEY=VALUE into its metadata: silc_task, silc_method, silc_mode, silc_bound, "
-                   "silc_seed, silc_iterations; may be repeated");
+                   "silc_noise, silc_seed, silc_iterations; may be repeated");
   AddModeOption(verb,
                 &args->mode,
                 "budget to judge it by, written into the file with its numbers",

@@ -13,16 +13,20 @@
 #include "silc/cli/output_path.h"
 #include "silc/cli/verbs.h"
 #include "silc/config/budget_file.h"
+#include "silc/observe/run.h"
 #include "silc/robot/budget_gains.h"
 #include "silc/robot/gain_file.h"
 
 namespace silc {
 namespace {
 
+// Moments of --states: every one is a constraint of (G1).
+constexpr int kMostStates = 100;
+
 struct GainsArguments {
   std::string robot = kDefaultRobot;
   std::vector<std::string> modes;
-  std::string write, name;
+  std::string write, name, states;
   GainsRequest request;
 };
 
@@ -102,6 +106,7 @@ void Run(GainsArguments args) {
                         " has a set of this name; take another");
     }
   }
+  if (!args.states.empty()) args.request.states = RecordedPoses(args.states, robot, kMostStates);
   BudgetGains gains = GainsFromBudget(robot, args.request);
   gains.set.name = args.name;
 
@@ -119,7 +124,14 @@ void Run(GainsArguments args) {
     text += fmt::format(
         " and {} more about each within ±{:g} rad", args.request.samples, args.request.spread);
   }
-  text += fmt::format("; {}\n\n", fmt::join(modes, ", "));
+  text += fmt::format("; {}", fmt::join(modes, ", "));
+  if (!args.states.empty()) {
+    text += fmt::format("\nand {} recorded states of {}, on the feet they stand on ({} in flight)",
+                        args.request.states.size(),
+                        args.states,
+                        gains.in_flight);
+  }
+  text += "\n\n";
   text += JointTable(robot, gains);
   text +=
       "\nσ of the servo alone (S7c), and its worst direction over the budget, over all moments\n";
@@ -166,6 +178,11 @@ void AddGains(CLI::App* app) {
       ->required();
   verb->add_option("--poses", request.poses, "of the robot.yaml, as in home,knees_bent [all]")
       ->delimiter(',');
+  verb->add_option("--states",
+                   args->states,
+                   fmt::format("recorded states, too: qpos and qvel of an .npz, {} at most, evenly "
+                               "spread, each on the feet it stands on",
+                               kMostStates));
   verb->add_option("--samples", request.samples, "poses drawn about each named one")
       ->check(WholeIn(0, 1000))
       ->capture_default_str();

@@ -74,14 +74,21 @@ Interval BootstrapGroups(const std::vector<std::vector<double>>& groups, std::ui
   return Middle(std::move(values), kResamples);
 }
 
-Interval WilsonInterval(int k, int n) {
+Interval WilsonInterval(double k, double n) {
   SILC_CHECK(0 <= k && k <= n);
   if (n == 0) return {kNan, kNan};
   constexpr double z = 1.959964;  // the normal distribution's 97.5 %
-  const double p = static_cast<double>(k) / n, zz = z * z / n;
+  const double p = k / n, zz = z * z / n;
   const double centre = (p + zz / 2) / (1 + zz);
   const double half = z * std::sqrt(p * (1 - p) / n + zz / (4 * n)) / (1 + zz);
   return {k == 0 ? 0 : centre - half, k == n ? 1 : centre + half};
+}
+
+Interval GroupedShareInterval(std::span<const double> shares, std::uint64_t seed) {
+  if (shares.empty()) return {kNan, kNan};
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  const auto n = static_cast<double>(shares.size());
+  return *least == *most ? WilsonInterval(*least * n, n) : BootstrapMean(shares, seed);
 }
 
 }  // namespace silc

@@ -33,6 +33,12 @@ Interval BootstrapGroups(const std::vector<std::vector<double>>& groups, std::ui
 
 /// Of a share, k of n: Wilson's score interval (1927). Resampling cannot tell 20 of 20 from
 /// certainty, this can: [0.84, 1].
-Interval WilsonInterval(int k, int n);
+Interval WilsonInterval(double k, double n);
+
+/// Of a share whose trials come in groups that have something in common: pushes from one start.
+/// Groups are drawn with replacement. Where all have the same share there is nothing to draw from:
+/// then Wilson's interval, a group counting as one trial. NaN without any.
+/// @param shares  of each group, all of one size
+Interval GroupedShareInterval(std::span<const double> shares, std::uint64_t seed = 1);
 
 }  // namespace silc

@@ -85,5 +85,47 @@ TEST(WilsonInterval, KnowsThatTenOfTenIsNotCertain) {
   EXPECT_EQ(WilsonInterval(0, 10).low, 0);
 }
 
+// Eight pushes from one start that fare alike are one piece of evidence and not eight: counted as
+// eight, they promise too much. Pushes that do not hang together lose little by it.
+TEST(GroupedShareInterval, CoversWhereTrialsOfAGroupFareAlike) {
+  constexpr int kRuns = 300, kGroups = 40, kEach = 8;
+  for (const bool alike : {true, false}) {
+    int covered = 0, covered_by_wilson = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      Rng rng(12, run);
+      constexpr double kShare = 0.4;
+      std::vector<double> shares;
+      int fallen = 0;
+      for (int g = 0; g < kGroups; ++g) {
+        const double fate = rng.Uniform();
+        int of_group = 0;
+        for (int k = 0; k < kEach; ++k) of_group += (alike ? fate : rng.Uniform()) < kShare;
+        fallen += of_group;
+        shares.push_back(double(of_group) / kEach);
+      }
+      const Interval grouped = GroupedShareInterval(shares, run);
+      const Interval wilson = WilsonInterval(fallen, kGroups * kEach);
+      covered += grouped.low <= kShare && kShare <= grouped.high;
+      covered_by_wilson += wilson.low <= kShare && kShare <= wilson.high;
+    }
+    EXPECT_GT(covered, 0.90 * kRuns) << alike;
+    EXPECT_LT(covered, 0.99 * kRuns) << alike;
+    if (alike) {
+      EXPECT_LT(covered_by_wilson, 0.7 * kRuns) << "why groups have to be drawn";
+    }
+  }
+}
+
+// Groups that are all the same leave nothing to resample, and are no certainty.
+TEST(GroupedShareInterval, AllAlikeIsNotCertain) {
+  const std::vector<double> none(20, 0.0), quarter(20, 0.25), one = {0.5};
+  EXPECT_EQ(GroupedShareInterval(none).low, 0);
+  EXPECT_NEAR(GroupedShareInterval(none).high, WilsonInterval(0, 20).high, 1e-12);
+  EXPECT_NEAR(GroupedShareInterval(quarter).low, WilsonInterval(5, 20).low, 1e-12);
+  EXPECT_NEAR(GroupedShareInterval(quarter).high, WilsonInterval(5, 20).high, 1e-12);
+  EXPECT_LT(GroupedShareInterval(one).low, 0.2) << "one group says next to nothing";
+  EXPECT_TRUE(std::isnan(GroupedShareInterval({}).low));
+}
+
 }  // namespace
 }  // namespace silc

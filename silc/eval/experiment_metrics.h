@@ -214,6 +214,9 @@ struct FrequencyMetrics : MetricTable {
       DeclareOfBudget("frequency_sigma", "largest σ(ω) up to 5 Hz, (S12)", "", Better::kLower);
   MetricHandle frequency_driving =
       DeclareOfBudget("frequency_driving", "largest ν(ω) up to 5 Hz, (S13)", "", Better::kLower);
+  // (S13) says that it is not below zero, whatever the inertia
+  MetricHandle least_damping =
+      Declare("least_damping", "least Im/ω measured up to 5 Hz", "N·s/m", Better::kHigher);
 
  private:
   Point DeclarePoint(const std::string& name, const std::string& label);

@@ -35,7 +35,7 @@ const std::vector<double> kHz = {0.5, 0.7, 1, 1.4, 2, 3, 4, 5.6, 8, 10, 12, 16, 
 constexpr double kTransient = 3;  // [s] shaken before it is measured
 constexpr double kMeasured = 3;   // [s] at least, in whole cycles
 
-constexpr double kMetricEnd = 5;   // [Hz] up to which the largest σ and ν are metrics
+constexpr double kMetricEnd = 5;   // [Hz] up to which extremes over frequencies are metrics
 constexpr double kShakeForce = 2;  // [N] small: the linear answer is wanted
 
 // Where and along which axis the shaker acts, and the metrics that say what it felt.
@@ -344,12 +344,30 @@ void AddPointCurves(const std::string& label,
   add("measured", Curve::Style::kPoints, hz, [&](std::size_t f) {
     return trial.measured[p][f].stiffness;
   });
+  // where ν(ω) ≤ 0, nobody who shakes a point gets energy out of it
+  Curve passive = curves->back();
+  passive.label = "passive, (S13): not below";
+  passive.style = Curve::Style::kDashed;
+  passive.shared = true;
+  passive.y.assign(hz.size(), 0);
+  curves->push_back(std::move(passive));
   if (p >= trial.fine.size()) return;
   const std::vector<double> grid = FineGrid(hz);
   add("(S4)", Curve::Style::kSolid, grid, [&](std::size_t f) { return trial.fine[p][f]; });
   add("the budget's springs", Curve::Style::kDashed, grid, [&](std::size_t f) {
     return trial.bound[p][f];
   });
+}
+
+// The least damping that a shaker felt at any point: what (S13) bounds from below.
+double LeastDamping(const FrequencyTrial& trial, const std::vector<double>& hz) {
+  double least = kNan;
+  for (const std::vector<Response>& at_point : trial.measured) {
+    for (std::size_t f = 0; f < hz.size() && hz[f] <= kMetricEnd; ++f) {
+      least = std::fmin(least, at_point[f].stiffness.imag() / (2 * std::numbers::pi * hz[f]));
+    }
+  }
+  return least;
 }
 
 // (S12) and (S13) over the frequencies, with what they may be.
@@ -366,13 +384,15 @@ void AddJudged(const std::vector<double>& hz,
     }
     return std::isfinite(most) ? most : kNan;
   };
-  std::vector<double> sigma, driving;
+  std::vector<double> sigma, driving, damping;
   for (const FrequencyTrial& t : trials) {
+    damping.push_back(LeastDamping(t, hz));
     sigma.push_back(largest(t, &FrequencyReading::sigma));
     driving.push_back(largest(t, &FrequencyReading::driving));
   }
   result->metrics.push_back(MeanMetric(metric::Frequency().frequency_sigma, sigma));
   result->metrics.push_back(MeanMetric(metric::Frequency().frequency_driving, driving));
+  result->metrics.push_back(MeanMetric(metric::Frequency().least_damping, damping));
   const std::vector<FrequencyReading>& judged = trials[0].judged;
   if (judged.empty()) return;
   const auto add = [&](const std::string& panel, double limit, double FrequencyReading::*value) {

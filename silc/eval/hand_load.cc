@@ -7,7 +7,7 @@
 #include "silc/config/budget_file.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
-#include "silc/eval/metrics.h"
+#include "silc/eval/load_step.h"
 #include "silc/eval/trial.h"
 #include "silc/observe/shake.h"
 
@@ -23,10 +23,8 @@ const char* kAxes[] = {"x", "y", "z"};
 
 struct LoadTrial {
   LoopStatus end = LoopStatus::kRunning;
-  double stiffness = kNan;  // [N/m] of the step in z
-  double response = kNan;   // [s] to 90 % of the final displacement
-  double sway = kNan;       // [m] P95−P5 over the window: how far it is from resting
-  bool stepped = false;     // a contact changed while the load was on
+  LoadStep step;         // in z
+  bool stepped = false;  // a contact changed while the load was on
   std::vector<double> time, z;
   ShakeResult in_world;  // pushed from outside: arm and legs in series
   ShakeResult on_base;   // pulled against the base, as a budget's hands are meant
@@ -56,18 +54,7 @@ void Step(const ClosedLoop& settled,
     trial->end = LoopStatus::kFallen;
     return;
   }
-  double mean = 0;
-  for (std::size_t k = trial->z.size() - window; k < trial->z.size(); ++k) {
-    mean += trial->z[k] / double(window);
-  }
-  trial->sway = PeakToPeak(std::span<const double>(trial->z).last(window));
-  // a robot that steps, or moves about by more than it gave way, has no static stiffness
-  if (!trial->stepped && trial->sway <= std::abs(mean)) trial->stiffness = kLoadForce / mean;
-  for (std::size_t k = 0; k < trial->z.size(); ++k) {
-    if (trial->z[k] / mean < 0.9) continue;
-    trial->response = trial->time[k];
-    break;
-  }
+  trial->step = ReadLoadStep(trial->time, trial->z, window, kLoadForce, trial->stepped);
 }
 
 LoadTrial RunLoadTrial(const RobotModel& robot,
@@ -250,17 +237,19 @@ ExperimentResult RunHandLoad(const Policy& policy,
   const metric::HandLoadMetrics& declared = metric::HandLoad();
   ExperimentResult result;
   const std::vector<LoopStatus> ends = EndsOf(trials);
-  const auto samples = [&](double LoadTrial::*member) { return SamplesOf(trials, member); };
+  std::vector<LoadStep> steps;
+  for (const LoadTrial& t : trials) steps.push_back(t.step);
   int restless = 0, refused = 0;
   for (const LoadTrial& t : trials) {
-    restless += t.sway > 0.2 * std::abs(kLoadForce / t.stiffness);
-    refused += t.end == LoopStatus::kRunning && std::isnan(t.stiffness);
+    restless += t.step.sway > 0.2 * std::abs(kLoadForce / t.step.stiffness);
+    refused += t.end == LoopStatus::kRunning && std::isnan(t.step.stiffness);
   }
   const int which = FirstLasting(ends);
   const LoadTrial& shown = trials[which];
-  result.metrics = {StiffnessMetric(declared.step_stiffness_z, samples(&LoadTrial::stiffness)),
-                    MeanMetric(declared.step_response_time, samples(&LoadTrial::response)),
-                    MeanMetric(declared.step_sway, samples(&LoadTrial::sway))};
+  result.metrics = {
+      StiffnessMetric(declared.step_stiffness_z, SamplesOf(steps, &LoadStep::stiffness)),
+      MeanMetric(declared.step_response_time, SamplesOf(steps, &LoadStep::response)),
+      MeanMetric(declared.step_sway, SamplesOf(steps, &LoadStep::sway))};
   if (refused > 0) {
     result.notes.push_back(
         fmt::format("in {} of {} trials the robot stepped under the load, or its hand moved about "

@@ -128,9 +128,10 @@ class Watch {
 
 struct SweepRun {
   double commanded = kNan;  // [N/m]
-  LoopStatus end = LoopStatus::kRunning;
+  std::array<LoopStatus, 2> end = {LoopStatus::kRunning, LoopStatus::kRunning};
   ShakeResult shake;
-  std::array<std::vector<double>, 2> sigma;  // standing, walking
+  // standing, walking: as many in every run; infinite where it had fallen
+  std::array<std::vector<double>, 2> sigma;
 };
 
 SweepRun RunValue(const RobotModel& robot,
@@ -146,22 +147,25 @@ SweepRun RunValue(const RobotModel& robot,
   policy.SetBudget(values);
   for (const int situation : {kWalking, kStanding}) {
     ClosedLoop loop = MakeLoop(robot, policy, CommandOf(situation), draw);
-    run.end = RunFor(&loop, SettleTime(draw, loop.period()));
+    LoopStatus& end = run.end[situation];
+    end = RunFor(&loop, SettleTime(draw, loop.period()));
     Watch watch(robot, loop.options().servo, BudgetAt(ranges, values));
     const int steps = static_cast<int>(std::lround(kWatched / loop.period()));
-    for (int k = 0; k < steps && run.end == LoopStatus::kRunning; ++k) {
+    std::vector<double>& sigma = run.sigma[situation];
+    for (int k = 0; k < steps && end == LoopStatus::kRunning; ++k) {
       const bool look = k % kEvery == 0;
-      run.end = watch.Step(&loop, look);
-      if (look && run.end == LoopStatus::kRunning) run.sigma[situation].push_back(watch.Sigma());
+      end = watch.Step(&loop, look);
+      if (look && end == LoopStatus::kRunning) sigma.push_back(watch.Sigma());
     }
-    if (situation == kWalking) continue;
-    if (run.end != LoopStatus::kRunning) return run;
+    // moments that a fallen robot did not have are over: left out, a fall would look soft
+    sigma.resize((steps + kEvery - 1) / kEvery, HUGE_VAL);
+    if (situation == kWalking || end != LoopStatus::kRunning) continue;
     ShakeOptions shake;
     shake.point = knob == Knob::kCom ? Push::Point::kCom : Push::Point::kLeftHandOnBase;
     shake.forces = {std::clamp(kGiveWay * run.commanded, kMinPush, kMaxPush)};
     shake.settle = loop.period();  // it has settled already
     run.shake = Shake(loop, shake);
-    run.end = run.shake.settled;
+    end = run.shake.settled;
   }
   return run;
 }
@@ -331,7 +335,7 @@ double PooledStiffness(const std::vector<SweepRun>& trials,
   return n > 0 ? n / compliance : kNan;
 }
 
-// [%] of the moments with σ ≤ 1; a moment that cannot be judged is over.
+// [%] of the moments with σ ≤ 1; a moment that cannot be judged, or was lost to a fall, is over.
 double ShareWithin(const std::vector<SweepRun>& trials, int situation) {
   double within = 0, n = 0;
   for (const SweepRun& t : trials) {
@@ -491,21 +495,34 @@ ExperimentResult RunKnob(const Policy& policy,
   AddSweep(runs, Knob::kCom, &result);
   AddSweep(runs, Knob::kHands, &result);
   AddSteps(runs, &result);
-  int fell = 0, all = 0, restless = 0;
+  int all = 0, restless = 0;
+  std::array<int, 2> fell = {0, 0};
   for (const auto& point : runs.sweep) {
     for (const std::vector<SweepRun>& trials : point) {
       for (const SweepRun& t : trials) {
         ++all;
-        fell += t.end != LoopStatus::kRunning;
+        for (const int situation : {kStanding, kWalking}) {
+          fell[situation] += t.end[situation] != LoopStatus::kRunning;
+        }
         for (int axis = 0; axis < 3; ++axis) {
           restless += !t.shake.levels.empty() && std::isnan(RestingStiffness(t.shake, 0, axis));
         }
       }
     }
   }
-  if (fell > 0) {
-    result.notes.push_back(fmt::format(
-        "the robot fell in {} of {} trials of the values, which are left out", fell, all));
+  if (fell[kStanding] > 0) {
+    result.notes.push_back(
+        fmt::format("standing, the robot fell in {} of {} trials of the values: no stiffness is "
+                    "measured there, and the moments that were lost count as over the budget",
+                    fell[kStanding],
+                    all));
+  }
+  if (fell[kWalking] > 0) {
+    result.notes.push_back(
+        fmt::format("walking, the robot fell in {} of {} trials of the values: the moments that "
+                    "were lost count as over the budget",
+                    fell[kWalking],
+                    all));
   }
   if (restless > 0) {
     result.notes.push_back(fmt::format(

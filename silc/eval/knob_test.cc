@@ -35,11 +35,15 @@ bool InLeftArm(const std::string& joint) {
 // thresholds of what is told of the hands, a gate lets the arm's targets give way with its joints,
 // δq* = g δq, and so takes g of the servo's gain away. A gate is the difference of two ramps,
 // g δq + M(θ − o) and M(θ − o): g δq where o is well below θ, nothing where it is well above.
-Policy GatedStand(const RobotModel& robot) {
+//
+// With `falls_walking` it also sees whether it is told to walk, and then bends its hips until it
+// falls.
+Policy GatedStand(const RobotModel& robot, bool falls_walking = false) {
   const StandPolicy stand = DesignStandPolicy(robot);
   ObservationLayout layout = stand.layout;
   AddBudgetTerms(Ranges().command, &layout);
-  const int n = robot.num_joints(), inputs = 3 * n + 3, told = 3 * n + kCommandHands;
+  if (falls_walking) layout.terms.push_back({.name = "walk", .source = TermSource::kCommandWalk});
+  const int n = robot.num_joints(), inputs = ObservationWidth(layout), told = 3 * n + kCommandHands;
   const MlpLayer& linear = stand.network.branches[0][0];
   MlpLayer hidden, out;
   hidden.inputs = inputs;
@@ -80,6 +84,15 @@ Policy GatedStand(const RobotModel& robot) {
     std::vector<float> row(inputs, 0.0f);
     row[told] = -kSlope;
     unit(row, kSlope * threshold, open);
+  }
+  if (falls_walking) {
+    std::vector<float> row(inputs, 0.0f), to(n, 0.0f);
+    row[inputs - 1] = 1;
+    for (int j = 0; j < n; ++j) {
+      const bool hip = robot.spec().joints[j].find("hip_pitch") != std::string::npos;
+      to[j] = hip ? static_cast<float>(1.5 / stand.layout.action.scale[j]) : 0;  // 1.5 rad
+    }
+    unit(row, 0, to);
   }
   hidden.outputs = static_cast<int>(columns.size());
   out.inputs = hidden.outputs;
@@ -172,6 +185,34 @@ TEST(Knob, MeasuresWhatACommandChanges) {
     told = told || note.find("in 4 of 18 steps of the command the stiffness changed by less") == 0;
   }
   EXPECT_TRUE(told);
+}
+
+// A robot that is on the floor holds no budget: the moments that it lost count, and a note says so.
+TEST(Knob, MomentsLostToAFallAreOverTheBudget) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const metric::KnobMetrics& m = metric::Knob();
+  ExperimentOptions options = KnobOptions();
+  options.values = 2;
+  const auto run = [&](bool falls) {
+    return FindExperiment("knob").run(GatedStand(robot, falls), options, Progress{});
+  };
+  const ExperimentResult stands = run(false), falls = run(true);
+  EXPECT_EQ(falls.Value(m.walking.falls), 100);
+  EXPECT_EQ(falls.Value(m.standing.falls), 0);
+  for (const auto* point : {&m.com, &m.hand_on_base}) {
+    EXPECT_EQ(falls.Value(point->within_walking), 0);
+    // standing it is the same robot
+    EXPECT_EQ(falls.Value(point->within_standing), stands.Value(point->within_standing));
+    EXPECT_NEAR(falls.Value(point->most.x), stands.Value(point->most.x), 1e-6);
+  }
+  const auto told = [](const ExperimentResult& r) {
+    for (const std::string& note : r.notes) {
+      if (note.find("walking, the robot fell in 4 of 4 trials") == 0) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(told(falls));
+  EXPECT_FALSE(told(stands));
 }
 
 TEST(Knob, NeedsAPolicyThatIsTold) {

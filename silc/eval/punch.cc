@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "silc/base/nan.h"
 #include "silc/eval/experiment_metrics.h"
 #include "silc/eval/experiments.h"
 #include "silc/eval/trial.h"
@@ -99,15 +100,14 @@ ExperimentResult RunPunch(const Policy& policy,
                       trials.size()));
     }
     for (std::size_t f = 0; f < metric::PunchMetrics::kForces.size(); ++f) {
-      int fallen = 0, pushes = 0;
+      std::vector<double> shares;
       for (const Trial& t : trials) {
-        if (t.fallen[walking][f] < 0) continue;
-        fallen += t.fallen[walking][f];
-        pushes += kDirections;
+        const int fallen = t.fallen[walking][f];
+        shares.push_back(fallen < 0 ? kNan : static_cast<double>(fallen) / kDirections);
       }
-      // directions of one start are pushes of their own: the interval is Wilson's over all of them
+      // pushes of one start have its moment in common: starts are what is drawn
       const MetricHandle what = (walking ? declared.walking : declared.standing)[f];
-      result.metrics.push_back(ShareMetric(what, fallen, pushes));
+      result.metrics.push_back(GroupedShareMetric(what, shares));
       curve.x.push_back(metric::PunchMetrics::kForces[f]);
       curve.y.push_back(result.metrics.back().value);
     }

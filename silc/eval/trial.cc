@@ -220,6 +220,23 @@ Metric ShareMetric(MetricHandle what, int k, int n) {
   return metric;
 }
 
+Metric GroupedShareMetric(MetricHandle what, const std::vector<double>& shares) {
+  std::vector<double> known;
+  Metric metric = MetricOf(what, {}, &known);
+  for (const double share : shares) {
+    metric.samples.push_back(100 * share);
+    if (!std::isnan(share)) known.push_back(share);
+  }
+  metric.n = static_cast<int>(known.size());
+  if (known.empty()) return metric;
+  metric.value = 0;
+  for (const double share : known) metric.value += 100 * share / metric.n;
+  const Interval interval = GroupedShareInterval(known);
+  metric.low = 100 * interval.low;
+  metric.high = 100 * interval.high;
+  return metric;
+}
+
 void AddSurvival(const MetricTable& declared,
                  const std::vector<LoopStatus>& ends,
                  ExperimentResult* result) {

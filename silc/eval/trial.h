@@ -77,6 +77,9 @@ Metric MedianMetric(MetricHandle what, const std::vector<double>& samples);
 Metric StiffnessMetric(MetricHandle what, const std::vector<double>& samples);
 /// A share of trials, with Wilson's interval.
 Metric ShareMetric(MetricHandle what, int k, int n);
+/// The same of trials in groups of one size, by the share of each group (NaN: none): drawn by
+/// groups.
+Metric GroupedShareMetric(MetricHandle what, const std::vector<double>& shares);
 
 /// One number of every trial: SamplesOf(trials, &Trial::peak).
 template <class Trial>

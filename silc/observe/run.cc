@@ -305,6 +305,25 @@ ObservationRun ObserveRollout(ClosedLoop loop,
   return run;
 }
 
+std::vector<Eigen::VectorXd> RecordedPoses(const std::string& npz_path,
+                                           const RobotModel& robot,
+                                           int most) {
+  const RecordedStates states = ReadStates(npz_path, robot);
+  if (!states.mode.empty()) {
+    throw ConfigError(npz_path + ": is a robot's log, which does not know where the floor was");
+  }
+  if (states.rows == 0) throw ConfigError(npz_path + ": holds no states");
+  CheckStates(states, npz_path, robot);
+  const int nq = robot.model()->nq, count = std::min(most, states.rows);
+  std::vector<Eigen::VectorXd> poses;
+  for (int i = 0; i < count; ++i) {
+    const auto row = static_cast<std::size_t>(static_cast<long long>(i) * states.rows / count);
+    poses.emplace_back(
+        Eigen::Map<const Eigen::VectorXd>(&states.qpos[row * static_cast<std::size_t>(nq)], nq));
+  }
+  return poses;
+}
+
 LoopStatus ReplayStates(ClosedLoop* loop,
                         const std::string& path,
                         const std::function<void(const RecordedMoment&)>& visit) {

@@ -38,6 +38,12 @@ LoopStatus ReplayStates(ClosedLoop* loop,
                         const std::string& path,
                         const std::function<void(const RecordedMoment&)>& visit);
 
+/// At most `most` of the `qpos` of recorded states, evenly spread. Throws ConfigError as
+/// ObserveStates() does, and for a log, which does not know where the floor was.
+std::vector<Eigen::VectorXd> RecordedPoses(const std::string& npz_path,
+                                           const RobotModel& robot,
+                                           int most);
+
 /// Shows the policy recorded states one after the other: `qpos` (rows × model nq) and `qvel` (rows
 /// × nv) in MuJoCo's order, one row per control period. Contact modes come from the contact forces
 /// MuJoCo finds at each state under the servo's torques. A folder is the log of `silc deploy`: its

@@ -117,6 +117,14 @@ TEST_F(Run, StatesFromAFileRepeatTheRollout) {
                 rollout.moments[i].reading.quasi_static.sigma,
                 1e-6 * rollout.moments[i].reading.quasi_static.sigma);
   }
+
+  // the poses alone, some of them or all
+  const std::vector<Eigen::VectorXd> three = RecordedPoses(path, robot_, 3);
+  ASSERT_EQ(three.size(), 3u);
+  for (const int i : {0, 1, 2}) {
+    EXPECT_EQ(three[i], Eigen::Map<const Eigen::VectorXd>(&qpos[10 * i * model->nq], model->nq));
+  }
+  EXPECT_EQ(RecordedPoses(path, robot_, 100).size(), 30u);
   std::filesystem::remove(path);
 }
 
@@ -238,6 +246,7 @@ TEST_F(Run, ALogOfNonsenseIsRefused) {
     return std::string("no error");
   };
   EXPECT_EQ(message("session", 0, 1), "no error");
+  EXPECT_THROW(RecordedPoses(folder, robot_, 10), ConfigError) << "where was the floor?";
   const auto refused = [&](const std::string& array, int at, double value) {
     const std::string said = message(array, at, value);
     EXPECT_NE(said.find(folder + ": " + array + "[0]: "), std::string::npos) << value << said;

@@ -17,6 +17,7 @@ TrainingNotes TrainingNotesOf(const Metadata& metadata) {
   // an unbounded run may have been given a mode: it says nothing of the policy
   if (HasBudget(notes.method) || !notes.budget.empty()) notes.mode = say("silc_mode");
   notes.bound = say("silc_bound");
+  notes.noise = say("silc_noise");
   notes.seed = say("silc_seed");
   notes.iterations = say("silc_iterations");
   notes.gravity_held = say("silc_gravity") == "held";
@@ -32,6 +33,7 @@ void WriteNotes(const TrainingNotes& notes, Metadata* metadata) {
   put("silc_mode", notes.mode);
   put("silc_budget", notes.budget);
   put("silc_bound", notes.bound);
+  put("silc_noise", notes.noise);
   // what older files said beside a name
   if (!notes.budget.empty()) metadata->erase("silc_gravity");
   put("silc_seed", notes.seed);

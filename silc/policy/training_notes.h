@@ -18,6 +18,8 @@ struct TrainingNotes {
   /// [1] the σ that the training pressed towards at last (learn.penalty.bound_end): 1 is the
   /// budget.
   std::string bound;
+  /// How far its sensors could be off (SensorErrors()): "joint_pos=0.01,joint_vel=0.1"; "none".
+  std::string noise;
   std::string seed, iterations;
   /// silc_gravity: held, as files without a budget's numbers said it. Read, not written.
   bool gravity_held = false;

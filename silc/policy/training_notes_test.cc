@@ -13,6 +13,7 @@ TEST(TrainingNotes, SayWhatWasPut) {
   notes.mode = "soft-hand";
   notes.budget = "com: [1, 2, 3]\n";
   notes.bound = "4";
+  notes.noise = "gravity=0.01";
   notes.seed = "7";
   Metadata metadata = {{"silc_iterations", "300"}, {"silc_gravity", "held"}};
   WriteNotes(notes, &metadata);
@@ -20,6 +21,7 @@ TEST(TrainingNotes, SayWhatWasPut) {
   EXPECT_EQ(read.task, "g1-loco");
   EXPECT_EQ(read.method, "silc");
   EXPECT_EQ(read.bound, "4");
+  EXPECT_EQ(read.noise, "gravity=0.01");
   EXPECT_EQ(read.mode, "soft-hand");
   EXPECT_EQ(read.seed, "7");
   EXPECT_EQ(read.iterations, "300") << "what is not said leaves what was there";

@@ -42,7 +42,7 @@ CertificateSummary SummariseCertificate(const std::string& policy_path,
   CertifyRun how;
   how.moments = settings.moments;
   CertifyOptions options;
-  options.radii = NoiseOfTask(notes.task);
+  options.radii = NoiseOf("", notes, policy_path);
   options.threads = settings.threads;
   options.samples = kCertificateSamples;
   const RunCertificate found =

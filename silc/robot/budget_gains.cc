@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "silc/base/check.h"
 #include "silc/base/error.h"
 #include "silc/base/limits.h"
 #include "silc/base/rng.h"
@@ -63,14 +64,14 @@ Pose DrawnPose(const RobotModel& robot,
   return near;
 }
 
+// Of the pose that `data` holds; `name` says which, in messages.
 void AddMoments(const RobotModel& robot,
                 const GainsRequest& request,
                 ContactMode mode,
-                const Pose& pose,
+                const std::string& name,
                 mjData* data,
                 BudgetGains* out) {
   const int nv = robot.num_joints();
-  StandInPose(robot, pose, data);
   out->inertia = out->inertia.cwiseMin(ReflectedInertia(robot, data));
   BodyJacobians body;
   ComputeBodyJacobians(robot, data, &body);
@@ -84,7 +85,7 @@ void AddMoments(const RobotModel& robot,
       status = ComputeReducedBudget(request.budgets[b], servo, contact, &budget);
     }
     if (status != StiffnessStatus::kOk) {
-      throw ConfigError(robot.spec().file + ": pose '" + pose.name + "', " + Name(mode) +
+      throw ConfigError(robot.spec().file + ": " + name + ", " + Name(mode) +
                         ": no budget there: " + Describe(status));
     }
     GainMoment moment = {static_cast<int>(b), mode, {}};
@@ -120,14 +121,30 @@ BudgetGains GainsFromBudget(const RobotModel& robot, const GainsRequest& request
   Rng rng(request.seed);
   for (const Pose& pose : named) {
     for (const ContactMode mode : request.modes) {
-      AddMoments(robot, request, mode, pose, data.get(), &out);
+      const std::string name = "pose '" + pose.name + "'";
+      StandInPose(robot, pose, data.get());
+      AddMoments(robot, request, mode, name, data.get(), &out);
       // with both feet down the legs close a chain: drawn at random, the soles would not lie flat
       const bool closed = mode == ContactMode::kDoubleSupport;
       for (int k = 0; k < request.samples; ++k) {
         const Pose near = DrawnPose(robot, pose, closed ? legs : none, request.spread, &rng);
-        AddMoments(robot, request, mode, near, data.get(), &out);
+        StandInPose(robot, near, data.get());
+        AddMoments(robot, request, mode, name, data.get(), &out);
       }
     }
+  }
+  for (std::size_t k = 0; k < request.states.size(); ++k) {
+    const Eigen::VectorXd& qpos = request.states[k];
+    SILC_CHECK(qpos.size() == robot.model()->nq);
+    mj_resetData(robot.model(), data.get());
+    std::copy(qpos.begin(), qpos.end(), data->qpos);
+    mj_forward(robot.model(), data.get());
+    const ContactMode mode = ContactsOfPose(robot, *data);
+    if (mode == ContactMode::kFlight) {
+      ++out.in_flight;
+      continue;
+    }
+    AddMoments(robot, request, mode, "state " + std::to_string(k), data.get(), &out);
   }
   const double speed = 2 * std::numbers::pi * request.max_frequency;  // [rad/s]
   out.limit.resize(n);

@@ -18,6 +18,9 @@ struct GainsRequest {
   std::vector<std::string> poses;   // of the robot.yaml; empty: all
   std::vector<ContactMode> modes = {
       ContactMode::kDoubleSupport, ContactMode::kLeftSupport, ContactMode::kRightSupport};
+  /// qpos of recorded moments, in MuJoCo's order: each counts in the contact mode that it has
+  /// (ContactsOfPose()). Those in flight do not.
+  std::vector<Eigen::VectorXd> states;
   int samples = 0;  // poses drawn about each named one …
   double spread =
       0.3;  // [rad] … joints uniformly ± this, within range; legs in single support alone
@@ -38,6 +41,7 @@ struct BudgetGains {
   GainSet set;             // named "budget"
   DiagonalGains solution;  // of (G1)
   std::vector<GainMoment> moments;
+  int in_flight = 0;        // of the states
   Eigen::VectorXd limit;    // [N·m/rad] of each motor
   Eigen::VectorXd inertia;  // [kg·m²] I of (G3): the least a servo meets in the named poses
 };

@@ -61,6 +61,47 @@ TEST(BudgetGains, ASilentPolicyOnTheseGainsIsWithinTheBudgetInEveryPoseAndMode) 
   }
 }
 
+// A recorded moment counts as it was: the servo is inside the budget there, on the foot it stood
+// on, and would not have been without it. One in flight is told apart.
+TEST(BudgetGains, ARecordedStateCountsOnTheFeetItStandsOn) {
+  const RobotModel robot = RobotModel::Load("g1");
+  const MjDataPtr data = robot.MakeData();
+  Pose pose = robot.spec().StandingPose("knees_bent");
+  for (int j = 0; j < robot.num_joints(); ++j) {
+    if (robot.spec().joints[j] == "right_knee_joint")
+      pose.q[j] += 0.9;  // that foot leaves the floor
+    if (robot.spec().joints[j] == "left_hip_roll_joint") pose.q[j] += 0.3;
+  }
+  StandInPose(robot, pose, data.get(), kRestingDepth);
+  const int nq = robot.model()->nq;
+  const Eigen::VectorXd stands = Eigen::Map<const Eigen::VectorXd>(data->qpos, nq);
+  Eigen::VectorXd flies = stands;
+  flies[2] += 0.1;
+  EXPECT_EQ(ContactsOfPose(robot, *data), ContactMode::kLeftSupport);
+  BodyJacobians body;
+  ComputeBodyJacobians(robot, data.get(), &body);
+
+  GainsRequest request;
+  request.budgets = {Compliance()};
+  request.poses = {"falcon"};
+  const BudgetGains named = GainsFromBudget(robot, request);
+  request.states = {stands, flies};
+  const BudgetGains with_state = GainsFromBudget(robot, request);
+  EXPECT_EQ(with_state.moments.size(), named.moments.size() + 1);
+  EXPECT_EQ(with_state.moments.back().mode, ContactMode::kLeftSupport);
+  EXPECT_EQ(with_state.in_flight, 1);
+  const auto worst = [&](const BudgetGains& gains) {
+    ObserverOptions options;
+    options.servo.kp = gains.set.kp;
+    options.servo.kd = options.servo.alpha = Eigen::VectorXd::Ones(robot.num_joints());
+    options.budget = Compliance();
+    StiffnessObserver observer(options);
+    return observer.Observe({}, body, ContactMode::kLeftSupport).quasi_static.worst;
+  };
+  EXPECT_LE(worst(with_state), 1 + 1e-6);
+  EXPECT_GT(worst(named), 1.01);
+}
+
 // Maximal: whichever gain grows alone leaves a budget or passes its motor's limit; and left and
 // right are alike, though nothing asks for it.
 TEST(BudgetGains, NoGainCanGrowAndBothSidesAreAlike) {

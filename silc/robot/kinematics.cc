@@ -85,8 +85,12 @@ void ComputeGravityVector(const RobotModel& robot, mjData* data, Eigen::Ref<Eige
   out -= weight[2] * J_WC.row(2).transpose();
 }
 
-std::array<FootForce, 2> ComputeFootForces(const RobotModel& robot, const mjData& data) {
-  std::array<FootForce, 2> feet;
+namespace {
+
+// Calls visit(side, contact, k) for every contact between a foot and a body that does not move; the
+// foot's geom is the contact's k-th.
+template <typename Visitor>
+void ForEachFootContact(const RobotModel& robot, const mjData& data, const Visitor& visit) {
   const mjModel* m = robot.model();
   for (int c = 0; c < data.ncon; ++c) {
     const mjContact& contact = data.contact[c];
@@ -95,16 +99,34 @@ std::array<FootForce, 2> ComputeFootForces(const RobotModel& robot, const mjData
     for (int k : {0, 1}) {
       const int side = robot.FootOfGeom(contact.geom[k]);
       const int other_body = m->geom_bodyid[contact.geom[1 - k]];
-      if (side < 0 || m->body_weldid[other_body] != 0) continue;
-      mjtNum wrench[6];
-      mj_contactForce(m, &data, c, wrench);
-      // the frame's first row, the normal, points from geom 0 to geom 1: the force is on geom 1
-      const Eigen::Vector3d force = RowMatrix3(contact.frame).transpose() * Vector3(wrench);
-      feet[side].normal += wrench[0];
-      feet[side].force += k == 1 ? force : (-force).eval();
+      if (side >= 0 && m->body_weldid[other_body] == 0) visit(side, c, k);
     }
   }
+}
+
+}  // namespace
+
+std::array<FootForce, 2> ComputeFootForces(const RobotModel& robot, const mjData& data) {
+  std::array<FootForce, 2> feet;
+  ForEachFootContact(robot, data, [&](int side, int c, int k) {
+    mjtNum wrench[6];
+    mj_contactForce(robot.model(), &data, c, wrench);
+    // the frame's first row, the normal, points from geom 0 to geom 1: the force is on geom 1
+    const Eigen::Vector3d force = RowMatrix3(data.contact[c].frame).transpose() * Vector3(wrench);
+    feet[side].normal += wrench[0];
+    feet[side].force += k == 1 ? force : (-force).eval();
+  });
   return feet;
+}
+
+ContactMode ContactsOfPose(const RobotModel& robot, const mjData& data) {
+  std::array<bool, 2> down = {false, false};
+  ForEachFootContact(robot, data, [&](int side, int c, int) {
+    if (data.contact[c].dist <= 0) down[side] = true;
+  });
+  if (down[kLeft] && down[kRight]) return ContactMode::kDoubleSupport;
+  if (down[kLeft]) return ContactMode::kLeftSupport;
+  return down[kRight] ? ContactMode::kRightSupport : ContactMode::kFlight;
 }
 
 }  // namespace silc

@@ -49,4 +49,8 @@ struct FootForce {
 /// on the other foot stands on nothing. Index kLeft, kRight.
 std::array<FootForce, 2> ComputeFootForces(const RobotModel& robot, const mjData& data);
 
+/// The feet that touch such a body: what is known of the contacts of a recorded pose, without the
+/// torques that went with it.
+ContactMode ContactsOfPose(const RobotModel& robot, const mjData& data);
+
 }  // namespace silc

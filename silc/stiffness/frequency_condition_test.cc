@@ -45,17 +45,23 @@ double ComplexNorm(const MatrixXcd& A) {
   return test::SpectralNorm(real);
 }
 
-// A budget on all motions of an open chain, as coordinates.
+// A budget on all motions of an open chain, as coordinates, with a floor of rank three or without.
 struct RandomBudget {
   Servo servo;
-  MatrixXd M, L;
+  MatrixXd M, m, L;  // L Lᵀ = M − m
   BudgetCoordinates coordinates;
-  explicit RandomBudget(Rng* rng) {
+  explicit RandomBudget(Rng* rng, bool has_floor = false) {
     servo = test::RandomServo(kNv, rng);
     M = test::RandomSpd(kNv, rng, 1, 50);
-    L = test::LowerCholesky(M);
+    m = MatrixXd::Zero(kNv, kNv);
+    if (has_floor) {
+      const MatrixXd in_M =
+          test::LowerCholesky(M) * test::OrthonormalColumns(RandomMatrix(kNv, 3, rng));
+      m = rng->Uniform(0.1, 0.9) * in_M * in_M.transpose();
+    }
+    L = test::LowerCholesky(M - m);
     coordinates.F = test::Inverse(L);
-    coordinates.floor = MatrixXd::Zero(kNv, kNv);
+    coordinates.floor = coordinates.F * m * coordinates.F.transpose();
   }
   // inside the disc for size ≤ 1, on its edge for 1
   MatrixXcd InDisc(double omega, double size, Rng* rng) const {
@@ -63,7 +69,7 @@ struct RandomBudget {
     turn *= size / ComplexNorm(turn);
     turn += MatrixXcd::Identity(kNv, kNv);
     const MatrixXcd Lc = L.cast<Complex>();
-    MatrixXcd K = 0.5 * (Lc * turn * Lc.transpose());
+    MatrixXcd K = 0.5 * (Lc * turn * Lc.transpose()) + m.cast<Complex>();
     K.diagonal() += kUnitImaginary * omega * servo.kd.cast<Complex>();
     return K;
   }
@@ -89,13 +95,18 @@ TEST(FrequencyCondition, IsTheQuadraticInequality) {
 TEST(FrequencyCondition, BoundsTheElasticPartThePointsAndTheDamping) {
   Rng rng(32);
   for (int trial = 0; trial < 40; ++trial) {
-    const RandomBudget budget(&rng);
+    const RandomBudget budget(&rng, trial % 2 == 1);
     const double omega = rng.Uniform(1, 40), slack = 1e-9;
-    const MatrixXcd K = budget.InDisc(omega, 1, &rng), M = budget.M.cast<Complex>();
+    const MatrixXcd K = budget.InDisc(omega, 1, &rng), M = budget.M.cast<Complex>(),
+                    m = budget.m.cast<Complex>();
+    EXPECT_NEAR(ReadAtFrequency(K, budget.servo, omega, budget.coordinates).sigma, 1, 1e-9);
     MatrixXcd K_e = K;
     K_e.diagonal() -= kUnitImaginary * omega * budget.servo.kd.cast<Complex>();
-    EXPECT_GE(LeastEigenvalue(K), -slack);
+    EXPECT_GE(LeastEigenvalue(Hermitian(K) - m), -slack);
     EXPECT_GE(LeastEigenvalue(M - Hermitian(K)), -slack);
+    const MatrixXcd of_torque = K_e.adjoint() * test::Inverse(budget.M).cast<Complex>() * K_e;
+    EXPECT_GE(LeastEigenvalue(Hermitian(K_e) - of_torque), -slack);
+    EXPECT_GE(LeastEigenvalue(M - of_torque), -slack);
     EXPECT_GE(LeastEigenvalue(ComplexInverse(K_e) - test::Inverse(budget.M).cast<Complex>()),
               -slack);
     const MatrixXcd J = RandomMatrix(3, kNv, &rng).cast<Complex>();
@@ -105,8 +116,8 @@ TEST(FrequencyCondition, BoundsTheElasticPartThePointsAndTheDamping) {
     EXPECT_GE(LeastEigenvalue(allowed - Hermitian(K_x)), -slack * allowed.norm());
     const MatrixXcd D_H = (K - K.adjoint()) / (2.0 * kUnitImaginary * omega);
     const MatrixXcd K_d = MatrixXd(budget.servo.kd.asDiagonal()).cast<Complex>();
-    EXPECT_GE(LeastEigenvalue(D_H - K_d + M / (2 * omega)), -slack);
-    EXPECT_GE(LeastEigenvalue(K_d + M / (2 * omega) - D_H), -slack);
+    EXPECT_GE(LeastEigenvalue(D_H - K_d + (M - m) / (2 * omega)), -slack);
+    EXPECT_GE(LeastEigenvalue(K_d + (M - m) / (2 * omega) - D_H), -slack);
     // and of the driving that is left
     const MatrixXd damped =
         budget.coordinates.F * budget.servo.kd.asDiagonal() * budget.coordinates.F.transpose();

@@ -294,6 +294,19 @@ std::string TaskConfigYaml(const TaskConfig& config) {
   return text;
 }
 
+std::string SensorErrors(const TaskConfig::Noise& noise) {
+  std::string text;
+  const auto add = [&](const char* name, float radius) {
+    if (radius > 0) text += fmt::format("{}{}={:.6g}", text.empty() ? "" : ",", name, radius);
+  };
+  add("joint_pos", noise.joint_pos + noise.joint_pos_bias);
+  add("joint_vel", noise.joint_vel);
+  add("torque", noise.torque + noise.torque_bias);
+  add("base_ang_vel", noise.base_ang_vel + noise.base_ang_vel_bias);
+  add("gravity", noise.gravity + noise.gravity_bias);
+  return text.empty() ? "none" : text;
+}
+
 std::string FindTaskFile(const std::string& name_or_path) {
   namespace fs = std::filesystem;
   if (name_or_path.find('/') != std::string::npos ||

@@ -195,6 +195,11 @@ void SetTaskField(TaskConfig* config, const std::string& path, const std::string
 /// gives the same numbers, bit by bit.
 std::string TaskConfigYaml(const TaskConfig& config);
 
+/// How far each sensor may be off in training, noise and bias together, as a policy file carries it
+/// and `silc certify --box` takes it: "joint_pos=0.02,joint_vel=0.2". Sensors that are exact are
+/// left out; "none" where all are.
+std::string SensorErrors(const TaskConfig::Noise& noise);
+
 /// configs/tasks/NAME.yaml for "g1-loco" or "g1-stand", or the path itself when it names a file.
 /// Throws ConfigError naming the tasks there are.
 std::string FindTaskFile(const std::string& name_or_path);

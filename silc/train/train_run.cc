@@ -195,6 +195,8 @@ void ExportPolicy(const std::string& path,
   // with its numbers, so that it is judged by what it was trained for wherever it goes
   if (IsBounded(config)) PutBudget({config.mode, config.budget}, &notes);
   if (IsBounded(config)) notes.bound = fmt::format("{:g}", config.learn.penalty.bound_end);
+  // the preset's, which the task's file does not know
+  notes.noise = SensorErrors(config.task_config.noise);
   notes.seed = std::to_string(config.learn.seed);
   notes.iterations = std::to_string(iteration);
   WriteNotes(notes, &metadata);

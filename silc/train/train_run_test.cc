@@ -132,6 +132,7 @@ TrainConfig SmallCommanded() {
                                                          "task.budget_command.change=0.2",
                                                          "task.budget_command.ramp_min=0.1",
                                                          "task.budget_command.ramp_max=0.2",
+                                                         "task.noise.gravity=0.03",
                                                          "task.episode.length=0.5"}});
   return config;
 }
@@ -148,6 +149,9 @@ TEST(TrainRun, ACommandedPolicyIsTrainedAndSaysSo) {
   const OnnxModel model = ReadOnnx(options.folder + "/policy.onnx");
   const TrainingNotes notes = TrainingNotesOf(model.metadata);
   EXPECT_EQ(notes.mode, "command");
+  // the noise of this training, not of the task's file
+  EXPECT_EQ(notes.noise, SensorErrors(options.config.task_config.noise));
+  EXPECT_NE(notes.noise.find("gravity=0.03"), std::string::npos) << notes.noise;
   EXPECT_EQ(ParseBudget(notes.budget, "x").spec, ReadBudget("command").spec);
   EXPECT_EQ(notes.budget.find("com: {from: 200, to: 3000, z: 20000}"), 0u) << notes.budget;
   const ObservationLayout layout = ChooseLayout(model.metadata, "", "", "p");
