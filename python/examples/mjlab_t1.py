@@ -32,6 +32,13 @@ ROBOT = silc.Robot.read("t1")
 BASE_HEIGHT = 0.68  # [m] the pose "home" touches the ground at 0.676
 
 
+def t1_spec() -> mujoco.MjSpec:
+    spec = mujoco.MjSpec.from_file(ROBOT.model_file)
+    for motor in list(spec.actuators):  # servos come in their place
+        spec.delete(motor)
+    return spec
+
+
 def t1_robot() -> EntityCfg:
     gains, pose = ROBOT.gains[ROBOT.default_gains], ROBOT.poses[ROBOT.default_pose]
     servos = tuple(
@@ -44,7 +51,7 @@ def t1_robot() -> EntityCfg:
     )
     return EntityCfg(
         init_state=start,
-        spec_fn=lambda: mujoco.MjSpec.from_file(ROBOT.model_file),
+        spec_fn=t1_spec,
         articulation=EntityArticulationInfoCfg(actuators=servos, soft_joint_pos_limit_factor=0.9),
     )
 

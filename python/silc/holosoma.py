@@ -93,7 +93,11 @@ def _model_of(robot_config):
     from holosoma.utils.path import resolve_asset_path
 
     asset = robot_config.asset
-    return mujoco.MjModel.from_xml_path(resolve_asset_path(asset.xml_file, asset.asset_root))
+    spec = mujoco.MjSpec.from_file(str(resolve_asset_path(asset.xml_file, asset.asset_root)))
+    # contacts with a floor that the scene brings: a tree needs neither
+    for pair in list(spec.pairs):
+        spec.delete(pair) if hasattr(spec, "delete") else pair.delete()
+    return spec.compile()
 
 
 def _body_number(names: Sequence[str], body: str) -> int:

@@ -688,6 +688,83 @@ def test_holosoma_trains_with_the_penalty_and_sigma_falls(tmp_path):
     print("sigma, after over before:", sigma)
 
 
+@pytest.mark.parametrize("name", ["g1", "t1"])
+def test_holosomas_own_managers_robots_and_observations_are_read(name):
+    """Its action and observation managers with its presets, around its own MJCF: columns by differences."""
+    pytest.importorskip("holosoma", reason="holosoma is not installed")
+    from holosoma.config_values import robot as robots
+    from holosoma.managers.action import ActionManager
+    from holosoma.managers.observation import ObservationManager
+
+    from silc.holosoma import StiffnessTerms
+
+    presets = f"holosoma.config_values.loco.{name}."
+    observation = importlib.import_module(presets + "observation")
+    action = importlib.import_module(presets + "action")
+    config = {"g1": robots.g1_29dof, "t1": robots.t1_29dof_waist_wrist}[name]
+    B, n, names = 3, len(config.dof_names), list(config.dof_names)
+    torch.manual_seed(1)
+    quat = torch.nn.functional.normalize(torch.randn(B, 4), dim=1)
+    root = torch.cat((torch.zeros(B, 3), quat, torch.zeros(B, 6)), 1)
+    simulator = types.SimpleNamespace(
+        dof_pos=0.1 * torch.randn(B, n),
+        dof_vel=torch.randn(B, n),
+        robot_root_states=root,
+        body_names=config.body_names,
+        contact_forces=torch.full((B, len(config.body_names), 3), 100.0),
+    )
+    gait = types.SimpleNamespace(phase=torch.zeros(B, 2))
+    command = types.SimpleNamespace(commands=torch.zeros(B, 3), get_state=lambda _: gait)
+    env = types.SimpleNamespace(num_envs=B, num_dof=n, device="cpu", dt=0.02, dof_names=names, robot_config=config)
+    env.simulator, env.command_manager, env.base_quat = simulator, command, quat
+    env.default_dof_pos, env.episode_length_buf = torch.zeros(B, n), torch.ones(B)
+    (actions,) = (v for k, v in vars(action).items() if k.endswith("joint_pos"))
+    (shown,) = (v for k, v in vars(observation).items() if k.endswith("wolinvel"))
+    noiseless = dataclasses.replace(shown.groups["actor_obs"], enable_noise=False, history_length=2)
+    shown = dataclasses.replace(shown, groups={"actor_obs": noiseless})
+    env.action_manager = ActionManager(actions, env, "cpu")
+    env.observation_manager = ObservationManager(shown, env, "cpu")
+
+    terms = StiffnessTerms(env, name)
+    setup, channels = terms.silc_setup(), terms.silc_setup().channels
+    scale = config.control.action_scale
+    assert setup.channels.q.shape == (env.observation_manager.get_obs_dims()["actor_obs"], n)
+    for i, joint in enumerate(names):
+        found = [v for key, v in config.control.stiffness.items() if key in joint]
+        assert float(setup.kp[i]) == pytest.approx(found[-1])
+        if not config.control.action_scales_by_effort_limit_over_p_gain:
+            assert float(setup.alpha[i]) == pytest.approx(scale)
+
+    def frames():
+        # the older frame, then the newest
+        env.observation_manager.reset()
+        env.observation_manager.compute()
+        return env.observation_manager.compute()["actor_obs"][0].clone()
+
+    before = frames()
+    moved = {"q": simulator.dof_pos, "v": simulator.dof_vel, "a": env.action_manager.action}
+    for field, value in moved.items():
+        for i in (0, n // 2, n - 1):
+            value[0, i] += 0.5
+            np.testing.assert_allclose(2 * (frames() - before), getattr(channels, field)[:, i], atol=1e-5)
+            value[0, i] -= 0.5
+    newest = channels.age == 0
+    assert torch.equal(channels.q0, channels.q * newest.unsqueeze(1)) and int(newest.sum()) > 3 * n
+    # gravity: upright, then leaning to all sides
+    for turned in torch.nn.functional.normalize(torch.eye(4)[3] + 0.2 * torch.randn(4, 4), dim=1):
+        g = []
+        for q in (quat[0].clone(), turned):
+            quat[0] = q
+            x, y, z, w = q.tolist()
+            # third row of R, downwards
+            g.append((torch.tensor([-2 * (x * z - w * y), -2 * (y * z + w * x), -1 + 2 * (x * x + y * y)]), frames()))
+        np.testing.assert_allclose(g[1][1] - g[0][1], channels.g @ (g[1][0] - g[0][0]), atol=1e-5)
+    # Jacobians of its own model, whose joints are in its own order
+    contacts = terms.silc_contacts()
+    assert contacts.mode.tolist() == [0] * B and contacts.com.shape == (B, 3, n)
+    assert all(bool(torch.isfinite(t).all()) for t in contacts) and float(contacts.hand_on_base.abs().max()) > 0.1
+
+
 def test_holosoma_goes_on_from_a_checkpoint(tmp_path):
     """λ, the bound and the iteration go into holosoma's checkpoint and come back; its infos stay its own."""
     pytest.importorskip("holosoma", reason="holosoma is not installed")
