@@ -3,8 +3,10 @@
 
     python holosoma_toy.py [--envs 64] [--iterations 20]
 
-Prints σ before and after, and what an iteration takes with the penalty and by holosoma's own PPO. Sixteen joints on springs under random loads; the reward is staying at zero. An environment of holosoma's
-own needs the same two methods, silc_setup() and silc_contacts().
+Prints σ before and after, and what an iteration takes with the penalty and by holosoma's own PPO.
+Sixteen joints on springs under random loads; the reward is staying at zero. An environment of your own
+needs the same two methods, silc_setup() and silc_contacts(); add_stiffness_terms() gives them to
+holosoma's own environments.
 """
 
 import argparse
@@ -70,6 +72,12 @@ class SpringEnv:
         self.qd, self.action = torch.zeros_like(self.q), torch.zeros_like(self.q)
         return self._observe()
 
+    def get_checkpoint_state(self):
+        return {}
+
+    def load_checkpoint_state(self, state):
+        pass
+
     def step(self, asked):
         self.action = asked["actions"].clone()
         torque = 40 * (0.5 * self.action - self.q) + 10 * self._normal(self.num_envs, JOINTS)
@@ -79,8 +87,8 @@ class SpringEnv:
         return self._observe(), -self.q.square().mean(1), none, {"time_outs": none, "episode": {}, "to_log": {}, "raw_episode": {}}
 
 
-def train(envs: int, iterations: int, folder: str, penalty: dict, plain: bool = False):
-    """The algorithm, and mean σ of the last rollout by the first weights and by the last; plain: holosoma's own PPO."""
+def make(envs: int, folder: str, penalty: dict, plain: bool = False):
+    """The algorithm, ready to train; plain: holosoma's own PPO."""
     torch.manual_seed(1)
 
     def module(outputs):
@@ -93,8 +101,18 @@ def train(envs: int, iterations: int, folder: str, penalty: dict, plain: bool = 
     if plain:
         algo = PPO(env, config, folder, "cpu")
     else:
-        algo = SilcPPO(env, config, folder, "cpu", budget={"com": 2000, "null_space": 30}, penalty=penalty)
+        budget = {"com": 2000, "null_space": 30}
+        algo = SilcPPO(env, config, folder, "cpu", budget=budget, penalty=penalty)
+    # a checkpoint holds the experiment that it is of
+    algo.attach_checkpoint_metadata(SimpleNamespace(to_serializable_dict=dict))
     algo.setup()
+    return algo
+
+
+def train(envs: int, iterations: int, folder: str, penalty: dict, plain: bool = False):
+    """The algorithm, and mean σ of the last rollout by the first weights and by the last."""
+    algo = make(envs, folder, penalty, plain)
+    env = algo.env
     algo._train_mode()
     first, observations = copy.deepcopy(algo.actor.state_dict()), env.reset_all()
     algo.seconds = []

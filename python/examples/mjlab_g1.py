@@ -9,7 +9,9 @@ out and not used. plain: mjlab's own task and PPO as they are, without silc's te
 
 import argparse
 import json
+import statistics
 import time
+from dataclasses import asdict
 
 import torch
 from mjlab.envs import ManagerBasedRlEnv
@@ -18,24 +20,27 @@ from mjlab.rl.runner import MjlabOnPolicyRunner
 from mjlab.tasks.velocity.config.g1.env_cfgs import unitree_g1_flat_env_cfg
 from mjlab.tasks.velocity.config.g1.rl_cfg import unitree_g1_ppo_runner_cfg
 
-from dataclasses import asdict
-
 from silc.mjlab import SilcAlgorithmCfg, add_stiffness_terms
 
 COMPLIANCE = {"com": (200, 200, 20000), "gravity": "held"}  # configs/budgets/compliance.yaml
 
 
-def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hidden=None, seed=1):
+def g1():
+    """What is trained: the environment, PPO's settings, whose feet and hands it has."""
+    return unitree_g1_flat_env_cfg(), unitree_g1_ppo_runner_cfg(), "g1"
+
+
+def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hidden=None, seed=1, task=g1):
     """Figures per iteration, and the runner."""
     torch.manual_seed(seed)
-    env_cfg, agent_cfg = unitree_g1_flat_env_cfg(), unitree_g1_ppo_runner_cfg()
+    env_cfg, agent_cfg, robot = task()
     env_cfg.scene.num_envs, env_cfg.seed = envs, seed
     agent_cfg.num_steps_per_env = steps
     if hidden:
         agent_cfg.actor.hidden_dims = agent_cfg.critic.hidden_dims = hidden
     if run != "plain":
         options = {**(penalty or {}), **({"lambda_": 0.0} if run == "watch" else {})}
-        add_stiffness_terms(env_cfg)
+        add_stiffness_terms(env_cfg, robot)
         agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget=COMPLIANCE, penalty=options)
     env = RslRlVecEnvWrapper(ManagerBasedRlEnv(env_cfg, device=device))
     runner = MjlabOnPolicyRunner(env, asdict(agent_cfg), log_dir=None, device=device)
@@ -67,18 +72,27 @@ def train(envs, iterations, device="cpu", run="silc", penalty=None, steps=24, hi
     return figures, runner
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(task=g1):
+    parser = argparse.ArgumentParser()
     parser.add_argument("--envs", type=int, default=4096)
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--run", choices=("silc", "watch", "plain"), default="silc")
-    parser.add_argument("--probes", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=2048, help="penalised rows of a mini-batch; 0: all")
+    parser.add_argument("--every", type=int, default=1, help="steps to one that works the penalty's gradient out")
+    parser.add_argument("--probes", type=int, default=0, help="random combinations of singular vectors; 0: all of them")
     parser.add_argument("--bound-start", type=float, default=1.0)
     parser.add_argument("--json")
     args = parser.parse_args()
-    options = {"probes": args.probes, "bound_start": args.bound_start}
-    rows, _ = train(args.envs, args.iterations, args.device, args.run, options)
+    options = {name: getattr(args, name) for name in ("samples", "every", "probes", "bound_start")}
+    rows, _ = train(args.envs, args.iterations, args.device, args.run, options, task=task)
+    settled = rows[min(5, len(rows) - 1) :]
+    for name in ("collect_s", "update_s"):
+        print(f"{name}: median {statistics.median(row[name] for row in settled):.3f} of {len(settled)} iterations")
     if args.json:
         with open(args.json, "w") as file:
             json.dump(rows, file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,88 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """mjlab: observation terms that supply Jacobians and contact modes, and what a penalty needs of an environment.
 
-    from silc.mjlab import add_stiffness_terms
+    from silc.mjlab import SilcAlgorithmCfg, add_stiffness_terms
     add_stiffness_terms(env_cfg)                                       # the G1; robot="t1" for the T1
-    agent_cfg.algorithm = silc.mjlab.SilcAlgorithmCfg(budget="compliance")
+    agent_cfg.algorithm = SilcAlgorithmCfg.of(agent_cfg.algorithm, budget="compliance")
 
+``of()`` keeps the task's own PPO settings; ``SilcAlgorithmCfg(budget=...)`` alone has mjlab's defaults.
 The group "silc" that is added goes into the rollout storage beside the others; no network sees it.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 from mjlab.rl.config import RslRlPpoAlgorithmCfg
 
 from .files import DEFAULT_MODE, DEFAULT_ROBOT
+from .known_robots import points_of, robot_points
 from .packing import GROUP, PenaltySetup, pack_contacts
 from .torch.contact import UNKNOWN_MODE, contact_kinematics
 from .torch.stiffness import Channels
-from .torch.tree import FootContacts, TreeJacobians, point_in_model
+from .torch.tree import FootContacts, TreeJacobians
 
-# What is known of each robot: body, site and, for models without the site, its place on the body [m];
-# forces [N] at which a foot begins and stops to stand. Numbers of robots/*/robot.yaml and their MJCF.
-ROBOTS: Dict[str, dict] = {
-    "g1": {
-        "feet": (
-            ("left_ankle_roll_link", "left_foot", (0.04, 0, -0.035)),
-            ("right_ankle_roll_link", "right_foot", (0.04, 0, -0.035)),
-        ),
-        "hands": (
-            ("left_wrist_yaw_link", "left_palm", (0.08, 0, 0)),
-            ("right_wrist_yaw_link", "right_palm", (0.08, 0, 0)),
-        ),
-        "force": (40.0, 16.0),
-    },
-    "t1": {
-        "feet": (
-            ("left_foot_link", "left_foot", (0.01, 0, -0.04)),
-            ("right_foot_link", "right_foot", (0.01, 0, -0.04)),
-        ),
-        "hands": (
-            ("left_hand_link", "left_palm", (0, 0.1, 0)),
-            ("right_hand_link", "right_palm", (0, -0.1, 0)),
-        ),
-        "force": (40.0, 16.0),
-    },
-}
+ENTITY = "robot"
+"""mjlab's own name for the robot of a scene: what its terms mean where they name no entity"""
 
 
-def robot_points(robot: str) -> dict:
-    """What is known of a robot; ValueError that lists the known ones otherwise."""
-    if robot not in ROBOTS:
-        raise ValueError(f"robot: '{robot}' is not one of {', '.join(ROBOTS)}; add it to silc.mjlab.ROBOTS")
-    return ROBOTS[robot]
+def asset_of(env, entity: str):
+    """An entity of the scene; ValueError that lists those there are."""
+    try:
+        return env.scene[entity]
+    except KeyError:
+        raise ValueError(f"entity: the scene has no '{entity}'{_among(env.scene)}") from None
+
+
+def _among(scene) -> str:
+    names = getattr(scene, "entities", None)
+    return f" among {', '.join(names)}" if names else ""
 
 
 class stiffness_terms:
     """Observation term: contact mode and the Jacobians of (S5), (B, 1 + PER_JOINT n), of every environment."""
 
     def __init__(self, cfg, env) -> None:
-        entity, known = cfg.params.get("entity", "robot"), robot_points(cfg.params["robot"])
-        model = env.sim.mj_model
-        prefix = entity + "/"
-        asset = env.scene[entity]
-        indexing = asset.indexing
+        entity, robot = cfg.params.get("entity", ENTITY), cfg.params["robot"]
+        model, indexing = env.sim.mj_model, asset_of(env, entity).indexing
         joints = [int(j) for j in indexing.joint_ids]
-
-        def points(name):
-            return [
-                point_in_model(model, prefix + body, prefix + site, offset)
-                for body, site, offset in known[name]
-            ]
-
-        self.tree = TreeJacobians(
-            model,
-            int(indexing.root_body_id),
-            joints,
-            points("feet"),
-            points("hands"),
-            env.device,
-        )
-        self.contacts = FootContacts(*known["force"])
+        feet, hands = points_of(robot, model, entity + "/")
+        self.tree = TreeJacobians(model, int(indexing.root_body_id), joints, feet, hands, env.device)
+        self.contacts = FootContacts(*robot_points(robot)["force"])
         self.sensor = cfg.params["sensor"]
         self.fresh = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
 
@@ -101,15 +69,20 @@ class stiffness_terms:
 
 
 def add_stiffness_terms(
-    env_cfg, robot: str = DEFAULT_ROBOT, sensor: str = "feet_ground_contact", entity: str = "robot"
+    env_cfg, robot: str = DEFAULT_ROBOT, sensor: str = "feet_ground_contact", entity: str = ENTITY
 ) -> None:
     """Adds the group "silc" to an environment's observations.
 
-    sensor: a contact sensor with forces of the left, then the right foot.
+    Args:
+        robot: whose feet and hands, of silc.known_robots.
+        sensor: a contact sensor with forces of the left, then the right foot.
+        entity: the robot's name in the scene; describe() takes joints and gains of the same one.
     """
     from mjlab.managers.observation_manager import ObservationGroupCfg, ObservationTermCfg
 
     robot_points(robot)
+    if entity not in env_cfg.scene.entities:
+        raise ValueError(f"entity: the scene has no '{entity}'{_among(env_cfg.scene)}")
     names = [s.name for s in env_cfg.scene.sensors or ()]
     if sensor not in names:
         raise ValueError(f"sensor: the scene has no '{sensor}' among {', '.join(names)}")
@@ -139,10 +112,16 @@ class SilcAlgorithmCfg(RslRlPpoAlgorithmCfg):
         return SilcAlgorithmCfg(**settings, **silc)
 
 
-def describe(env) -> PenaltySetup:
-    """Channels, gains and action scale of an mjlab environment with joint position actions."""
+def describe(env, groups: Sequence[str] = ("actor",), entity: Optional[str] = None) -> PenaltySetup:
+    """Channels, gains and action scale of an mjlab environment with joint position actions.
+
+    Args:
+        groups: the observation groups that the actor sees, in its order (``obs_groups["actor"]``).
+        entity: the robot's name in the scene; default: the one of add_stiffness_terms().
+    """
     env = env.unwrapped
-    model, asset = env.sim.mj_model, env.scene["robot"]
+    entity = _entity_of(env) if entity is None else entity
+    model, asset = env.sim.mj_model, asset_of(env, entity)
     joints = [int(j) for j in asset.indexing.joint_ids]
     n, column = len(joints), {j: i for i, j in enumerate(joints)}
 
@@ -162,52 +141,96 @@ def describe(env) -> PenaltySetup:
     if len(manager.active_terms) != 1:
         raise ValueError(f"env: one action term is expected, there are {', '.join(manager.active_terms)}")
     term = manager.get_term(manager.active_terms[0])
+    moves = getattr(getattr(term, "cfg", None), "entity_name", entity)
+    if moves != entity:
+        raise ValueError(f"action term '{manager.active_terms[0]}': moves '{moves}', and the penalty is of '{entity}'")
     action_joint = [int(i) for i in term.target_ids]
     scale = term.scale
     scale = scale[0].cpu() if isinstance(scale, torch.Tensor) else torch.full((len(action_joint),), scale)
     alpha = torch.zeros(n)
     alpha[torch.as_tensor(action_joint)] = scale
 
-    channels = _channels(env.observation_manager, "actor", n, action_joint)
+    channels = _channels(env.observation_manager, groups, entity, n, action_joint)
     if action_joint != list(range(n)):
         channels = channels._replace(action_joint=torch.as_tensor(action_joint))
     return PenaltySetup(channels, kp, alpha, kd, float(env.step_dt))
 
 
+def _entity_of(env) -> str:
+    # the robot whose Jacobians the environment's term supplies
+    for cfg in env.observation_manager._group_obs_term_cfgs.get(GROUP, []):
+        if "entity" in cfg.params:
+            return cfg.params["entity"]
+    return ENTITY
+
+
 _SOURCES = {"joint_pos_rel": "q", "joint_vel_rel": "v", "last_action": "a", "projected_gravity": "g"}
 
 
-def _channels(manager, group: str, n: int, action_joint) -> Channels:
+def _source_of(cfg, entity: str) -> Optional[str]:
+    """q, v, a or g that a term shows of the entity; None: it moves with none of these."""
+    source = _SOURCES.get(getattr(cfg.func, "__name__", type(cfg.func).__name__))
+    asset_cfg = cfg.params.get("asset_cfg")
+    shows = ENTITY if asset_cfg is None else asset_cfg.name
+    return None if source != "a" and shows != entity else source
+
+
+class _Term:
+    """One observation term: where it begins among the actor's inputs, and how it is laid out."""
+
+    def __init__(self, name: str, cfg, start: int, dim: Sequence[int]) -> None:
+        self.name, self.cfg, self.start = name, cfg, start
+        self.size, self.frames = int(dim[-1]), max(1, cfg.history_length)
+        self.each = self.size // self.frames
+
+
+def _terms(manager, groups: Sequence[str]) -> List[_Term]:
+    terms: List[_Term] = []
+    start = 0
+    for group in groups:
+        if group not in manager.active_terms:
+            raise ValueError(
+                f"observation group '{group}': the environment has none of that name among "
+                f"{', '.join(manager.active_terms)}"
+            )
+        rows = zip(
+            manager.active_terms[group], manager._group_obs_term_cfgs[group], manager.group_obs_term_dim[group]
+        )
+        for name, cfg, dim in rows:
+            if len(dim) != 1:
+                raise ValueError(f"observation term '{name}': shape {tuple(dim)}, expected one row of numbers")
+            terms.append(_Term(name, cfg, start, dim))
+            start += terms[-1].size
+    return terms
+
+
+def _channels(manager, groups: Sequence[str], entity: str, n: int, action_joint: Sequence[int]) -> Channels:
     """Columns of the terms that move with joints, actions and gravity, from an observation manager."""
-    names = manager.active_terms[group]
-    dims = manager.group_obs_term_dim[group]
-    cfgs = manager._group_obs_term_cfgs[group]
-    width = sum(int(d[-1]) for d in dims)
+    terms = _terms(manager, groups)
+    width = sum(t.size for t in terms)
     made: Dict[str, torch.Tensor] = {}
     age = torch.zeros(width, dtype=torch.int64)
-    start = 0
-    for name, dim, cfg in zip(names, dims, cfgs):
-        size = int(dim[-1])
-        source = _SOURCES.get(getattr(cfg.func, "__name__", type(cfg.func).__name__))
-        frames = max(1, cfg.history_length)
-        each = size // frames
-        if source is not None:
-            scale = torch.ones(each) if cfg.scale is None else torch.as_tensor(cfg.scale).cpu().expand(each)
-            if source in ("q", "v"):
-                ids = cfg.params["asset_cfg"].joint_ids if "asset_cfg" in cfg.params else slice(None)
-                columns = list(range(n))[ids] if isinstance(ids, slice) else [int(i) for i in ids]
-            else:
-                columns = action_joint if source == "a" else [0, 1, 2]
-            if len(columns) != each:
-                raise ValueError(f"observation term '{name}': {each} numbers, expected {len(columns)}")
-            for frame in range(frames):  # oldest first
-                newest = frame == frames - 1
-                age[start + frame * each : start + (frame + 1) * each] = frames - 1 - frame
-                for which in [source] + (["q0"] if source == "q" and newest else []):
-                    matrix = made.setdefault(which, torch.zeros(width, 3 if which == "g" else n))
-                    for k, c in enumerate(columns):
-                        matrix[start + frame * each + k, c] += scale[k]
-        start += size
+    for term in terms:
+        cfg, source, each = term.cfg, _source_of(term.cfg, entity), term.each
+        if source is None:
+            continue
+        scale = torch.ones(each) if cfg.scale is None else torch.as_tensor(cfg.scale).cpu().expand(each)
+        if source in ("q", "v"):
+            ids = cfg.params["asset_cfg"].joint_ids if "asset_cfg" in cfg.params else slice(None)
+            columns = list(range(n))[ids] if isinstance(ids, slice) else [int(i) for i in ids]
+        else:
+            columns = list(action_joint) if source == "a" else [0, 1, 2]
+        if len(columns) != each:
+            raise ValueError(f"observation term '{term.name}': {each} numbers, expected {len(columns)}")
+        for frame in range(term.frames):  # oldest first
+            newest, first = frame == term.frames - 1, term.start + frame * each
+            age[first : first + each] = term.frames - 1 - frame
+            for which in [source] + (["q0"] if source == "q" and newest else []):
+                matrix = made.setdefault(which, torch.zeros(width, 3 if which == "g" else n))
+                for k, c in enumerate(columns):
+                    matrix[first + k, c] += scale[k]
     if "q" not in made:
-        raise ValueError(f"observation group '{group}': no term shows joint positions (joint_pos_rel)")
+        raise ValueError(
+            f"observation group '{', '.join(groups)}': no term shows joint positions of '{entity}' (joint_pos_rel)"
+        )
     return Channels(**made, age=age)

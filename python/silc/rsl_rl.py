@@ -9,7 +9,7 @@ storage keeps although no network uses it.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 import torch
 from rsl_rl.algorithms import PPO
@@ -19,15 +19,24 @@ from .packing import GROUP, PenaltySetup, pack_contacts, unpack_contacts  # noqa
 from .torch import PenaltyOptions, add_gradients
 
 
-def setup_of(env) -> PenaltySetup:
-    """What the environment says of itself (``env.silc_setup()``), or what is read off an mjlab one."""
+def setup_of(env, groups: Sequence[str] = ("actor",)) -> PenaltySetup:
+    """What the environment says of itself (``env.silc_setup()``), or what is read off an mjlab one.
+
+    groups: the observation groups that the actor sees, in its order.
+    """
     if hasattr(env, "silc_setup"):
         return env.silc_setup()
     if hasattr(getattr(env, "unwrapped", None), "observation_manager"):
         from .mjlab import describe
 
-        return describe(env)
+        return describe(env, groups)
     raise ValueError("env: give it a method silc_setup() that returns a silc.rsl_rl.PenaltySetup")
+
+
+def _actor_groups(obs, cfg: Dict[str, Any]) -> Sequence[str]:
+    # as rsl_rl resolves them where the configuration is silent
+    named = (cfg.get("obs_groups") or {}).get("actor")
+    return list(named) if named else ["actor" if "actor" in obs.keys() else "policy"]
 
 
 class _Slot:
@@ -80,11 +89,19 @@ class SilcPPO(PPO):
                 f"env: its observations have no group '{GROUP}'; silc.mjlab.add_stiffness_terms() adds it"
             )
         settings = cfg["algorithm"]
-        settings["silc_setup"] = setup_of(env)
+        settings["silc_setup"] = setup_of(env, _actor_groups(obs, cfg))
         try:
-            return PPO.construct_algorithm(obs, env, cfg, device)
+            made = PPO.construct_algorithm(obs, env, cfg, device)
         finally:  # matrices have no place in what a runner logs of its configuration
             settings.pop("silc_setup", None)
+        groups, described = made._raw_actor.obs_groups, made.penalty.channels.q.shape[0]
+        width = sum(obs[group].shape[-1] for group in groups)
+        if width != described:
+            raise ValueError(
+                f"obs_groups: the actor sees {width} numbers ({', '.join(groups)}), and the environment's "
+                f"channels describe {described}"
+            )
+        return made
 
     def _network(self) -> nn.Module:
         # the same layers as one nn.Sequential: rsl_rl's MLP has a forward() of its own

@@ -4,10 +4,14 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# packages to look for where the Python at hand has none of its own (run.sh)
+sys.path += [folder for folder in os.environ.get("SILC_PYTHON_LAST", "").split(":") if folder]
 
 
 def program(variable: str) -> str:

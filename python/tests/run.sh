@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh SITE torch|venv VENV FILE...: pytest on the wheel unpacked in SITE. `venv`: with the
 # packages of VENV. `torch`: in the first Python that has PyTorch ($SILC_TORCH_PYTHON, the
-# distribution's). Exit 77, with a message, where none has. A folder $SILC_PYTHON_FIRST is looked
+# distribution's); what it has not, such as MuJoCo, comes from VENV where that is of the same version
+# of Python. Exit 77, with a message, where none has PyTorch. A folder $SILC_PYTHON_FIRST is looked
 # into before all others.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -19,6 +20,9 @@ fi
 for python in "${SILC_TORCH_PYTHON-}" /usr/bin/python3 python3; do
   [[ -n $python ]] || continue
   if "$python" -c 'import numpy, pytest, torch; print("PyTorch", torch.__version__)' 2>/dev/null; then
+    # after everything else: Debian's PyTorch needs Debian's NumPy
+    version=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+    [[ ! -d $venv/lib/$version/site-packages ]] || export SILC_PYTHON_LAST=$venv/lib/$version/site-packages
     exec "$python" -m pytest -q -rs -p no:cacheprovider "$@"
   fi
 done

@@ -453,6 +453,19 @@ def test_the_papers_penalty_leaves_the_floor_out():
     assert float(floor.evaluate(actor, x, contacts).value) == float(plain.evaluate(actor, x, contacts).value)
 
 
+def test_the_papers_penalty_is_one_sided_whatever_the_budget_says():
+    """silc-paper trains (S7a) on K₁, as the trainer's does; σ is then that of the one-sided condition."""
+    actor, channels, kp, alpha, contacts, x = small_world()
+    options, found = PenaltyOptions.of("silc-paper"), []
+    for condition in ("disc", "one-sided", "two-sided"):
+        budget = Budget(com=300, condition=condition)
+        found.append(StiffnessPenalty(budget, channels, kp, alpha, options).evaluate(actor, x, contacts).sigma)
+    K_1 = one_step_stiffness(linearise(actor, x).jacobian(channels.q0), kp, alpha)
+    one_sided = sigma(condition_matrix(K_1, budget_factors(Budget(com=300), kp, contacts), "one-sided"))
+    for each in found:
+        assert relative(each, one_sided.detach()) < 1e-12
+
+
 def small_world(dtype=torch.float64, joints=16, hidden=(9, 7), activation=nn.ELU, batch=6):
     """Random Jacobians and a small actor that sees joints, actions, torques and gravity."""
     generator = torch.Generator().manual_seed(3)
@@ -928,6 +941,14 @@ def test_bad_input_is_named():
         ("alpha: 3 numbers, kp has 16", lambda: StiffnessPenalty(budget, channels, kp, alpha[:3])),
         ("kp: must be finite and positive", lambda: StiffnessPenalty(budget, channels, -kp, alpha)),
         ("budget: method 'silc' needs one", lambda: StiffnessPenalty(None, channels, kp, alpha)),
+        (
+            r"budget: condition: 'two-sided': method 'silc' trains the disc \(S7c\)",
+            lambda: StiffnessPenalty(Budget(com=300, condition="two-sided"), channels, kp, alpha),
+        ),
+        (
+            r"budget: condition: 'one-sided': method 'silc' trains the disc \(S7c\)",
+            lambda: StiffnessPenalty(Budget(com=300, condition="one-sided"), channels, kp, alpha),
+        ),
         (
             r"channels.a: shape \(51, 5\), expected \(51, 16\)",
             lambda: StiffnessPenalty(budget, channels._replace(a=channels.a[:, :5]), kp, alpha),

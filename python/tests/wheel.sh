@@ -29,6 +29,17 @@ if compgen -G "$2/wheel/silc-*-abi3-*.whl" >/dev/null && [[ ! -e $2/site/silc/_c
   echo "the wheel is called abi3, its module is $(basename "$2"/site/silc/_core*.so)" >&2
   exit 1
 fi
+# type checkers read the compiled module's stub, and look into packages that say they are typed
+for file in _core.pyi py.typed; do
+  if [[ ! -e $2/site/silc/$file ]]; then
+    echo "the wheel has no silc/$file" >&2
+    exit 1
+  fi
+done
+if ! grep -q 'class Policy' "$2/site/silc/_core.pyi"; then
+  echo "silc/_core.pyi does not describe the module" >&2
+  exit 1
+fi
 # users bring their own MuJoCo
 if readelf -d "$2"/site/silc/_core*.so | grep -i mujoco; then
   echo "silc._core must not link MuJoCo" >&2

@@ -470,8 +470,9 @@ class StiffnessPenalty(nn.Module):
     the bound.
 
     Args:
-        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp. With ranges
-            (``Budget.command``) every sample has a budget of its own, (B2) of docs/command.md.
+        budget: how stiff the robot may be. Not needed by scalar-lcp, alcp and lcp. Method silc trains
+            the condition "disc" alone. With ranges (``Budget.command``) every sample has a budget of
+            its own, (B2) of docs/command.md.
         channels: how the observation moves with joints, actions, torque and gravity.
         kp: (n) servo gains [N·m/rad], robot's order.
         alpha: (n) action scale [rad], 0 where the policy does not command.
@@ -513,6 +514,11 @@ class StiffnessPenalty(nn.Module):
         needs_budget = self.options.method in ("silc", "silc-paper")
         if needs_budget and budget is None:
             raise ValueError(f"budget: method '{self.options.method}' needs one")
+        if self.options.method == "silc" and budget.condition != "disc":
+            raise ValueError(
+                f"budget: condition: '{budget.condition}': method 'silc' trains the disc (S7c); say "
+                "condition='disc' (silc-paper trains (S7a) on K₁, whatever the budget's condition)"
+            )
         if budget is not None and budget.has_floor and self.options.method != "silc":
             budget = replace(budget, hand_floor=(0.0, 0.0, 0.0))  # (S7a) has no band
         self.budget = budget
