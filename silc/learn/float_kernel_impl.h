@@ -62,6 +62,18 @@ SILC_HD typename Register<N>::Float Elu(typename Register<N>::Float z) {
   return z <= zero ? negative : z;
 }
 
+/// The first `count` numbers of a register; those that are there are added to. Not inlined: a
+/// number picked at run time would send the sums of a tile to memory.
+template <int N>
+__attribute__((noinline)) void StoreSome(typename Register<N>::Float v,
+                                         int count,
+                                         bool add,
+                                         float* to) {
+  float all[N];
+  Register<N>::Store(v, all);
+  for (int k = 0; k < count; ++k) to[k] = all[k] + (add ? to[k] : 0.0f);
+}
+
 /// R rows and C registers of A B. kAlong: the rows of A lie side by side (a_row = 1), else what is
 /// summed over does (a_inner = 1).
 template <int N, int R, int C, bool kAlong>
@@ -154,10 +166,12 @@ void Tile(const FloatProduct& p, int first_row, int first_column, const float* b
     }
     return;
   }
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    for (int k = 0; k < p.columns - first_column; ++k) {
-      float* entry = out + r * p.c_row + k;
-      *entry = sum[r][k / N][k % N] + (p.add ? *entry : 0.0f);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      const int count = p.columns - first_column - c * N;
+      StoreSome<N>(sum[r][c], count < N ? count : N, p.add, out + r * p.c_row + c * N);
     }
   }
 }
@@ -281,7 +295,13 @@ void CriticLoss(const CriticLossRows& p) {
 
 template <int N>
 void AddRows(const float* first, long stride, int rows, long count, float* out) {
-  for (long i = 0; i < count; ++i) {
+  long i = 0;
+  for (; i + N <= count; i += N) {
+    auto sum = Register<N>::Load(first + i);
+    for (int r = 1; r < rows; ++r) sum += Register<N>::Load(first + r * stride + i);
+    Register<N>::Store(sum, out + i);
+  }
+  for (; i < count; ++i) {
     float sum = first[i];
     for (int r = 1; r < rows; ++r) sum += first[r * stride + i];
     out[i] = sum;
