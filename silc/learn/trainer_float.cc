@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
+#include "silc/base/error.h"
 #include "silc/learn/float_kernel.h"
 #include "silc/learn/float_networks.h"
 #include "silc/learn/ppo_terms.h"
@@ -21,6 +23,16 @@ constexpr int kBlockRows = 384;
 constexpr int kActRows = 64, kValueRows = 128, kGatherRows = 256, kEstimates = 64;
 
 const float* FloatsOf(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
+
+const FloatKernel& KernelFor(const std::string& precision) {
+  if (precision != "bfloat16") return BestFloatKernel();
+  const FloatKernel* kernel = Bfloat16Kernel();
+  if (kernel == nullptr) {
+    throw ConfigError(
+        "learn.precision: bfloat16: this processor cannot multiply bfloat16; choose float32");
+  }
+  return *kernel;
+}
 
 // Inputs as the network takes them, (P12). @param shift, scale null: as they are
 void ScaleRow(const float* from, const float* shift, const float* scale, int width, float* to) {
@@ -101,11 +113,21 @@ class Trainer::Impl::Float : public WithoutTape {
 };
 
 std::unique_ptr<Trainer::Impl::WithoutTape> Trainer::Impl::MakeFloat() {
-  if (config.tape || config.device != "cpu" || method == Method::kSnLcp) return nullptr;
+  const bool bfloat16 = config.precision == "bfloat16";
+  if (config.device != "cpu") {
+    if (bfloat16) throw ConfigError("learn.precision: bfloat16: only on a CPU; choose float16");
+    return nullptr;
+  }
+  if (bfloat16 && method == Method::kSnLcp) {
+    throw ConfigError(
+        "learn.precision: bfloat16: sn-lcp normalises its weights in float32; choose float32");
+  }
+  if (config.tape || method == Method::kSnLcp) return nullptr;
   return std::make_unique<Float>(this);
 }
 
-Trainer::Impl::Float::Float(Impl* owner) : trainer_(*owner), kernel_(BestFloatKernel()) {
+Trainer::Impl::Float::Float(Impl* owner)
+    : trainer_(*owner), kernel_(KernelFor(owner->config.precision)) {
   const std::int64_t T = trainer_.config.steps, N = trainer_.spec.num_envs, samples = T * N;
   const std::int64_t G = std::int64_t(trainer_.agents.size());
   const auto& options = trainer_.options;
