@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -18,6 +19,10 @@ int HardwareThreads();
 ///
 /// One pool serves an environment, its physics and its learner, which work in turns: a loop may not
 /// start another loop on the same pool, and only one thread at a time may start one.
+///
+/// A training starts a loop every fraction of a millisecond. To wake a sleeping thread takes tens
+/// of microseconds, so whoever waits looks for work for a moment before falling asleep. A loop ends
+/// when its calls are done: a worker that has not come by then is not waited for.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -40,15 +45,21 @@ class ThreadPool {
  private:
   void Work(int worker);
   void Drain(int worker);
+  bool Join(std::uint64_t* joined);
+
+  // The loop's number, whether workers may still join it, and how many are in it; in one word, so
+  // that none joins a loop that has just been closed.
+  static constexpr std::uint64_t kOpen = 1u << 16, kRound = kOpen << 1, kInside = kOpen - 1;
+  alignas(64) std::atomic<std::uint64_t> gate_{0};
+  std::atomic<bool> stop_{false};
+
+  // of the loop that is open; on another cache line than what those that wait look at
+  alignas(64) std::atomic<int> next_{0};
+  int count_ = 0;
+  const std::function<void(int, int)>* body_ = nullptr;  // null: no loop runs
 
   std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  const std::function<void(int, int)>* body_ = nullptr;  // null: no loop runs
-  int count_ = 0;
-  std::atomic<int> next_{0};
-  int busy_ = 0;
-  long round_ = 0;
-  bool stop_ = false;
+  std::condition_variable wake_, done_;  // for those that have fallen asleep
   std::exception_ptr error_;
   int error_index_ = 0;
   std::vector<std::thread> workers_;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace silc {
@@ -48,6 +50,35 @@ TEST(ThreadPool, RangesCoverAllOnceAndNoneIsLongerThanTheGrain) {
       EXPECT_EQ(calls, std::vector<int>(count, 1)) << count;
       EXPECT_LE(longest, 64);
     }
+  }
+}
+
+// Workers that are awake, that are falling asleep and that sleep all find the next loop, and none
+// comes to a loop that has ended: its sums are gone by then.
+TEST(ThreadPool, LoopsMayFollowEachOtherAtAnyTime) {
+  for (const int threads : {2, 4}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 1000; ++round) {
+      const int count = round % 7;
+      std::vector<int> calls(count, 0);
+      pool.ParallelFor(count, [&](int, int i) { ++calls[i]; });
+      ASSERT_EQ(calls, std::vector<int>(count, 1)) << "loop " << round;
+      if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(round % 100));
+    }
+  }
+}
+
+// Workers do take part, whether they were looking for work or asleep.
+TEST(ThreadPool, TwoCallsThatWaitForEachOtherRunAtOnce) {
+  ThreadPool pool(2);
+  for (const int pause_ms : {0, 5, 0}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    std::atomic<int> begun{0};
+    pool.ParallelFor(2, [&](int, int) {
+      ++begun;
+      while (begun < 2) std::this_thread::yield();  // until another thread has begun the other
+    });
+    EXPECT_EQ(begun, 2);
   }
 }
 

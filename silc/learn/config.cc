@@ -129,7 +129,7 @@ Fields FieldsOf(LearnConfig* c) {
   f.Flag("init_curricula", &c->init_curricula);
   f.Flag("checkpoint_env", &c->checkpoint_env);
   f.Flag("graphs", &c->graphs);
-  f.Choice("precision", &c->precision, {"auto", "float32", "float16"});
+  f.Choice("precision", &c->precision, {"auto", "float32", "float16", "bfloat16"});
   f.Flag("tape", &c->tape);
   PenaltyConfig* p = &c->penalty;
   f.Choice("penalty.method", &p->method, MethodNames());
@@ -276,8 +276,9 @@ void LearnConfig::Validate(const std::string& place) const {
                                   min_rate,
                                   max_rate));
   }
-  if (tape && precision == "float16") {
-    throw ConfigError(place + ": tape: float16 is done without the tape; leave one of the two out");
+  if (tape && (precision == "float16" || precision == "bfloat16")) {
+    throw ConfigError(place + ": tape: " + precision +
+                      " is done without the tape; leave one of the two out");
   }
   if (penalty.every > epochs * mini_batches) {
     throw ConfigError(fmt::format(

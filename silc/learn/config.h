@@ -78,8 +78,9 @@ struct LearnConfig {
   int threads = 0;             // CPU; 0: as many as there are
   std::string device = "cpu";  // cpu, cuda
   bool graphs = true;          // cuda: replay recorded work instead of launching kernel by kernel
-  // of matrix products: float32 (TF32 on cuda), float16 (cuda; sums and weights stay float32),
-  // auto: float16 where it can be done
+  // of matrix products: float32 (TF32 on cuda), float16 (cuda), bfloat16 (cpu, where the processor
+  // has it); sums and weights stay float32. auto: float16 on cuda where it can be done, else
+  // float32
   std::string precision = "auto";
   // PPO's losses are differentiated by LibTorch's tape instead of by formulas: slower, to compare.
   // sn-lcp and float32 on cuda always have the tape.

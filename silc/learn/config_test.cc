@@ -59,8 +59,11 @@ TEST(LearnConfig, RefusesWhatIsNoValue) {
             std::string::npos);
   EXPECT_NE(ErrorOf("learn: {epochs: 2, mini_batches: 2, penalty: {every: 5}}").find("4 optimiser"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("learn: {tape: true, precision: float16}").find("without the tape"),
-            std::string::npos);
+  for (const std::string precision : {"float16", "bfloat16"}) {
+    EXPECT_NE(ErrorOf("learn: {tape: true, precision: " + precision + "}")
+                  .find(precision + " is done without the tape"),
+              std::string::npos);
+  }
   EXPECT_NE(OverrideError("learn.epochs").find("key=value"), std::string::npos);
   EXPECT_NE(OverrideError("learn.epochs=many").find("learn.epochs"), std::string::npos);
 }

@@ -35,6 +35,7 @@ struct FloatProduct {
   Finish finish = Finish::kNothing;
   const float* bias = nullptr;  // (columns), padded as B is
   const float* h = nullptr;     // like C
+  float* scratch = nullptr;     // FloatKernel::product_scratch()
 };
 
 /// (P4) over rows, with its gradient (P14), and the KL of (P7). Rows are `stride` apart, zero
@@ -77,6 +78,8 @@ struct FloatKernel {
   const char* name;
   int panel;  // columns of B that lie side by side
   void (*product)(const FloatProduct& product);
+  /// How many floats a product needs beside its operands.
+  long (*product_scratch)(const FloatProduct& product);
   /// out[c] ← out[c] + Σ_r d[r stride + c]
   void (*column_sums)(const float* d, long stride, int rows, int columns, float* out);
   void (*actor_loss)(const ActorLossRows& rows);
@@ -90,5 +93,8 @@ struct FloatKernel {
 /// The kernels this processor can run, widest first; never empty.
 std::vector<FloatKernel> AvailableFloatKernels();
 const FloatKernel& BestFloatKernel();
+/// The kernel whose products round their operands to bfloat16, 8 bits of mantissa, and add up in
+/// float; all else is float. Null where the processor has no instruction for it.
+const FloatKernel* Bfloat16Kernel();
 
 }  // namespace silc

@@ -62,9 +62,29 @@ SILC_HD typename Register<N>::Float Elu(typename Register<N>::Float z) {
   return z <= zero ? negative : z;
 }
 
+/// The first `count` numbers of a register; those that are there are added to. Not inlined: a
+/// number picked at run time would send the sums of a tile to memory.
+template <int N>
+__attribute__((noinline)) void StoreSome(typename Register<N>::Float v,
+                                         int count,
+                                         bool add,
+                                         float* to) {
+  float all[N];
+  Register<N>::Store(v, all);
+  for (int k = 0; k < count; ++k) to[k] = all[k] + (add ? to[k] : 0.0f);
+}
+
+/// What the entries of A and B are in a product: floats.
+template <int N>
+struct FloatEntries {
+  using Float = typename Register<N>::Float;
+  static SILC_HD float Load(const float* x) { return *x; }
+  static SILC_HD Float MultiplyAdd(Float sum, Float row, float x) { return sum + row * x; }
+};
+
 /// R rows and C registers of A B. kAlong: the rows of A lie side by side (a_row = 1), else what is
 /// summed over does (a_inner = 1).
-template <int N, int R, int C, bool kAlong>
+template <int N, class Entries, int R, int C, bool kAlong>
 SILC_HD void MultiplyTile(const float* a,
                           long stride,
                           const float* b,
@@ -87,9 +107,9 @@ SILC_HD void MultiplyTile(const float* a,
     for (int c = 0; c < C; ++c) row[c] = Register<N>::Load(b + c * N);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const float x = kAlong ? a[r] : base[r / 3][r % 3 * stride];
+      const auto x = Entries::Load(kAlong ? a + r : base[r / 3] + r % 3 * stride);
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) sum[r][c] += row[c] * x;
+      for (int c = 0; c < C; ++c) sum[r][c] = Entries::MultiplyAdd(sum[r][c], row[c], x);
     }
     b += b_inner;
     if constexpr (kAlong) {
@@ -101,13 +121,14 @@ SILC_HD void MultiplyTile(const float* a,
   }
 }
 
-template <int N, int R, int C, bool kAlong>
+template <int N, class Entries, int R, int C, bool kAlong>
 void Tile(const FloatProduct& p, int first_row, int first_column, const float* b) {
   using Float = typename Register<N>::Float;
   using Finish = FloatProduct::Finish;
   Float sum[R][C];
   const float* a = p.a + first_row * p.a_row;
-  MultiplyTile<N, R, C, kAlong>(a, kAlong ? p.a_inner : p.a_row, b, p.b_inner, p.inner, sum);
+  MultiplyTile<N, Entries, R, C, kAlong>(
+      a, kAlong ? p.a_inner : p.a_row, b, p.b_inner, p.inner, sum);
   if (p.finish == Finish::kBias || p.finish == Finish::kBiasElu) {
     Float bias[C];
     for (int c = 0; c < C; ++c) bias[c] = Register<N>::Load(p.bias + first_column + c * N);
@@ -154,44 +175,53 @@ void Tile(const FloatProduct& p, int first_row, int first_column, const float* b
     }
     return;
   }
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    for (int k = 0; k < p.columns - first_column; ++k) {
-      float* entry = out + r * p.c_row + k;
-      *entry = sum[r][k / N][k % N] + (p.add ? *entry : 0.0f);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      const int count = p.columns - first_column - c * N;
+      StoreSome<N>(sum[r][c], count < N ? count : N, p.add, out + r * p.c_row + c * N);
     }
   }
 }
 
 /// The tile of the last p.rows − row < R rows.
-template <int N, int R, int C, bool kAlong>
+template <int N, class Entries, int R, int C, bool kAlong>
 void LastTile(const FloatProduct& p, int row, int first_column, const float* b) {
   if constexpr (R > 1) {
-    if (p.rows - row == R - 1) return Tile<N, R - 1, C, kAlong>(p, row, first_column, b);
-    LastTile<N, R - 1, C, kAlong>(p, row, first_column, b);
+    if (p.rows - row == R - 1) return Tile<N, Entries, R - 1, C, kAlong>(p, row, first_column, b);
+    LastTile<N, Entries, R - 1, C, kAlong>(p, row, first_column, b);
   }
 }
 
 /// Columns [first_column, + C registers) of all rows.
-template <int N, int R, int C, bool kAlong>
+template <int N, class Entries, int R, int C, bool kAlong>
 void Panel(const FloatProduct& p, int first_column, const float* b) {
   int row = 0;
-  for (; row + R <= p.rows; row += R) Tile<N, R, C, kAlong>(p, row, first_column, b);
-  LastTile<N, R, C, kAlong>(p, row, first_column, b);
+  for (; row + R <= p.rows; row += R) Tile<N, Entries, R, C, kAlong>(p, row, first_column, b);
+  LastTile<N, Entries, R, C, kAlong>(p, row, first_column, b);
 }
 
-template <int N, int R>
-void Multiply(const FloatProduct& p) {
+template <int N, class Entries, int R>
+void MultiplyEntries(const FloatProduct& p) {
   constexpr int kPanel = 2 * N;
   for (int column = 0; column < p.columns; column += kPanel) {
     const float* b = p.b + column / kPanel * p.b_panel;
     const bool whole = p.columns - column > N;
     const bool along = p.a_row == 1;
-    if (whole && along) Panel<N, R, 2, true>(p, column, b);
-    if (whole && !along) Panel<N, R, 2, false>(p, column, b);
-    if (!whole && along) Panel<N, R, 1, true>(p, column, b);
-    if (!whole && !along) Panel<N, R, 1, false>(p, column, b);
+    if (whole && along) Panel<N, Entries, R, 2, true>(p, column, b);
+    if (whole && !along) Panel<N, Entries, R, 2, false>(p, column, b);
+    if (!whole && along) Panel<N, Entries, R, 1, true>(p, column, b);
+    if (!whole && !along) Panel<N, Entries, R, 1, false>(p, column, b);
   }
 }
+
+template <int N, int R>
+void Multiply(const FloatProduct& p) {
+  MultiplyEntries<N, FloatEntries<N>, R>(p);
+}
+
+inline long NoScratch(const FloatProduct&) { return 0; }
 
 template <int N, int C>
 SILC_HD void SumRegisters(const float* d, long stride, int rows, int columns, float* out) {
@@ -281,7 +311,13 @@ void CriticLoss(const CriticLossRows& p) {
 
 template <int N>
 void AddRows(const float* first, long stride, int rows, long count, float* out) {
-  for (long i = 0; i < count; ++i) {
+  long i = 0;
+  for (; i + N <= count; i += N) {
+    auto sum = Register<N>::Load(first + i);
+    for (int r = 1; r < rows; ++r) sum += Register<N>::Load(first + r * stride + i);
+    Register<N>::Store(sum, out + i);
+  }
+  for (; i < count; ++i) {
     float sum = first[i];
     for (int r = 1; r < rows; ++r) sum += first[r * stride + i];
     out[i] = sum;
@@ -332,11 +368,14 @@ void Adam(const AdamRows& p) {
 /// @tparam N floats in a register   @tparam R rows of a tile: R × 2 registers of sums, two of B and
 /// one of A are to fit the processor's
 template <int N, int R>
-FloatKernel MakeFloatKernel(const char* name) {
+FloatKernel MakeFloatKernel(const char* name,
+                            void (*product)(const FloatProduct&) = Multiply<N, R>,
+                            long (*scratch)(const FloatProduct&) = NoScratch) {
   static_assert(kRowPadding % N == 0);
   return {name,
           2 * N,
-          Multiply<N, R>,
+          product,
+          scratch,
           SumColumns<N>,
           ActorLoss<N>,
           CriticLoss<N>,

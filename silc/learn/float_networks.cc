@@ -79,6 +79,11 @@ void FloatNetwork::Refresh() {
   }
 }
 
+void FloatNetwork::Multiply(FloatProduct* product, FloatWorkspace* workspace) const {
+  product->scratch = Room(&workspace->product, kernel_->product_scratch(*product));
+  kernel_->product(*product);
+}
+
 void FloatNetwork::Forward(const float* x,
                            std::int64_t stride,
                            int rows,
@@ -102,7 +107,7 @@ void FloatNetwork::Forward(const float* x,
     p.finish = l < hidden ? FloatProduct::Finish::kBiasElu : FloatProduct::Finish::kBias;
     p.c = Room(l < hidden ? &workspace->h[l] : &workspace->output, rows * width);
     p.c_row = width;
-    kernel_->product(p);
+    Multiply(&p, workspace);
     p.a = p.c;
     p.a_row = width;
   }
@@ -136,7 +141,7 @@ void FloatNetwork::Backward(const float* x,
     weight.c = gradient + layer.weight_at;
     weight.c_row = layer.inputs;
     weight.add = true;
-    kernel_->product(weight);
+    Multiply(&weight, workspace);
     if (l == 0) break;
     // d ← (d W) ∘ elu′
     FloatProduct back;
@@ -153,7 +158,7 @@ void FloatNetwork::Backward(const float* x,
     back.h = below;
     back.c = Room(&workspace->d[l - 1], rows * below_stride);
     back.c_row = below_stride;
-    kernel_->product(back);
+    Multiply(&back, workspace);
     d = back.c;
     d_stride = below_stride;
   }

@@ -15,7 +15,7 @@ struct FloatWorkspace {
   std::vector<std::vector<float>> h, d;  // per hidden layer (rows, width)
   std::vector<float> input;              // (rows, inputs) for whoever scales them
   std::vector<float> output, d_output;   // (rows, FloatNetwork::output_stride())
-  std::vector<float> scratch;
+  std::vector<float> scratch, product;   // for losses and products
 };
 
 /// The first `count` floats of a buffer that is made larger when it is too small.
@@ -55,6 +55,8 @@ class FloatNetwork {
     std::vector<float> backward;              // W in panels of the inputs; not of the first layer
     std::vector<float> bias;                  // padded
   };
+  void Multiply(FloatProduct* product, FloatWorkspace* workspace) const;
+
   const Network* network_ = nullptr;
   const FloatKernel* kernel_ = nullptr;
   std::vector<Layer> layers_;

@@ -83,9 +83,10 @@ TEST_P(FloatKernelTest, OutputsAndGradientsAreTheTapes) {
 }
 
 // What a robot does, and is worth, does not hang on the robots it is worked out with.
-TEST_P(FloatKernelTest, ARowDoesNotSeeTheOthers) {
+void HoldRowsApart(const FloatKernel& kernel) {
+  at::manual_seed(5);
   const Network network = MakeNetwork({24, {40, 24}, 15}, {}, 1, 0, kFloats);
-  FloatNetwork own(network, GetParam());
+  FloatNetwork own(network, kernel);
   own.Refresh();
   FloatWorkspace together, alone;
   const int rows = 57;
@@ -95,6 +96,52 @@ TEST_P(FloatKernelTest, ARowDoesNotSeeTheOthers) {
     own.Forward(Floats(x) + r * 24, 24, 1, &alone);
     for (int j = 0; j < 15; ++j) {
       EXPECT_EQ(alone.output[j], together.output[r * own.output_stride() + j]) << r << " " << j;
+    }
+  }
+}
+TEST_P(FloatKernelTest, ARowDoesNotSeeTheOthers) { HoldRowsApart(GetParam()); }
+TEST(Bfloat16Kernel, ARowDoesNotSeeTheOthers) {
+  if (Bfloat16Kernel() == nullptr) GTEST_SKIP() << "this processor cannot multiply bfloat16";
+  HoldRowsApart(*Bfloat16Kernel());
+}
+
+// Nothing but the operands is rounded to eight bits: the product of rounded ones is exact to the
+// rounding of its sums.
+TEST(Bfloat16Kernel, ProductsAreThoseOfRoundedOperands) {
+  if (Bfloat16Kernel() == nullptr) GTEST_SKIP() << "this processor cannot multiply bfloat16";
+  const FloatKernel& kernel = *Bfloat16Kernel();
+  at::manual_seed(5);
+  const auto rounded = [](const Tensor& t) { return t.to(at::kBFloat16).to(at::kDouble); };
+  for (const int rows : {1, 14, 40}) {
+    for (const int inner : {1, 2, 15, 33, 136}) {
+      for (const int columns : {16, 32, 80}) {
+        const Tensor A = at::randn({rows, inner}, kFloats),
+                     B = at::randn({inner, columns}, kFloats);
+        const Tensor exact = rounded(A).matmul(rounded(B));
+        for (const bool along : {false, true}) {
+          const Tensor a = along ? A.t().contiguous() : A;
+          // one row after the other, panels side by side
+          const Tensor c = at::ones({rows, columns}, kFloats);
+          FloatProduct p;
+          p.rows = rows;
+          p.inner = inner;
+          p.columns = columns;
+          p.a = Floats(a);
+          p.a_row = along ? 1 : inner;
+          p.a_inner = along ? rows : 1;
+          p.b = Floats(B);
+          p.b_inner = columns;
+          p.b_panel = kernel.panel;
+          p.c = Floats(c);
+          p.c_row = columns;
+          p.add = true;
+          std::vector<float> scratch(kernel.product_scratch(p));
+          p.scratch = scratch.data();
+          kernel.product(p);
+          EXPECT_LT(Apart(c, exact + 1), kRounding)
+              << rows << " " << inner << " " << columns << " " << along;
+        }
+      }
     }
   }
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
+#include "silc/base/error.h"
 #include "silc/learn/float_kernel.h"
 #include "silc/learn/float_networks.h"
 #include "silc/learn/ppo_terms.h"
@@ -18,9 +20,19 @@ namespace {
 // added block by block: the number is part of the result.
 constexpr int kBlockRows = 384;
 // Rows of the rollout that a thread takes at once. Rows do not see each other: any number will do.
-constexpr int kActRows = 64, kValueRows = 128, kGatherRows = 256;
+constexpr int kActRows = 64, kValueRows = 128, kGatherRows = 256, kEstimates = 64;
 
 const float* FloatsOf(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
+
+const FloatKernel& KernelFor(const std::string& precision) {
+  if (precision != "bfloat16") return BestFloatKernel();
+  const FloatKernel* kernel = Bfloat16Kernel();
+  if (kernel == nullptr) {
+    throw ConfigError(
+        "learn.precision: bfloat16: this processor cannot multiply bfloat16; choose float32");
+  }
+  return *kernel;
+}
 
 // Inputs as the network takes them, (P12). @param shift, scale null: as they are
 void ScaleRow(const float* from, const float* shift, const float* scale, int width, float* to) {
@@ -66,8 +78,16 @@ class Trainer::Impl::Float : public WithoutTape {
   void EstimateAll();
   void Gather();
   void GatherBudgets(int m);
-  // piece of mini-batch m: gradients of the task, into its row
-  void TaskGradients(int m, int piece, FloatWorkspace* workspace);
+  // piece of mini-batch m: one network's gradients of the task, into its place in the piece's row
+  void TaskGradients(int m, int piece, int part, FloatWorkspace* workspace);
+  void ActorGradient(int k, std::int64_t at, int rows, float* row, FloatWorkspace* workspace) const;
+  void CriticGradient(
+      int k, std::int64_t at, int rows, float* row, FloatWorkspace* workspace) const;
+  // one sample's part of a mini-batch of all processes
+  float ShareOfSample() const {
+    const std::int64_t B = order_.size(0) / trainer_.config.mini_batches;
+    return 1.0f / float(B / trainer_.own_groups * trainer_.groups);
+  }
   void PenaltyGradients(
       int m, int piece, const Tensor& signs, const Pressure& pressure, ChunkResult* result);
   // over the pieces of each block in their order, then over all blocks
@@ -93,11 +113,21 @@ class Trainer::Impl::Float : public WithoutTape {
 };
 
 std::unique_ptr<Trainer::Impl::WithoutTape> Trainer::Impl::MakeFloat() {
-  if (config.tape || config.device != "cpu" || method == Method::kSnLcp) return nullptr;
+  const bool bfloat16 = config.precision == "bfloat16";
+  if (config.device != "cpu") {
+    if (bfloat16) throw ConfigError("learn.precision: bfloat16: only on a CPU; choose float16");
+    return nullptr;
+  }
+  if (bfloat16 && method == Method::kSnLcp) {
+    throw ConfigError(
+        "learn.precision: bfloat16: sn-lcp normalises its weights in float32; choose float32");
+  }
+  if (config.tape || method == Method::kSnLcp) return nullptr;
   return std::make_unique<Float>(this);
 }
 
-Trainer::Impl::Float::Float(Impl* owner) : trainer_(*owner), kernel_(BestFloatKernel()) {
+Trainer::Impl::Float::Float(Impl* owner)
+    : trainer_(*owner), kernel_(KernelFor(owner->config.precision)) {
   const std::int64_t T = trainer_.config.steps, N = trainer_.spec.num_envs, samples = T * N;
   const std::int64_t G = std::int64_t(trainer_.agents.size());
   const auto& options = trainer_.options;
@@ -231,7 +261,9 @@ void Trainer::Impl::Float::EstimateAll() {
   a.lambda = float(trainer_.config.lambda);
   a.advantage = advantage_.data_ptr<float>();
   a.target = target_.data_ptr<float>();
-  for (int i = 0; i < a.robots * a.agents; ++i) EstimateAdvantagesOf(a, i);
+  trainer_.pool->ParallelForRanges(a.robots * a.agents, kEstimates, [&](int, int begin, int end) {
+    for (int i = begin; i < end; ++i) EstimateAdvantagesOf(a, i);
+  });
   advantage_.copy_(trainer_.NormaliseAll(advantage_));
 }
 
@@ -297,64 +329,77 @@ void Trainer::Impl::Float::GatherBudgets(int m) {
   });
 }
 
-void Trainer::Impl::Float::TaskGradients(int m, int piece, FloatWorkspace* workspace) {
-  const LearnConfig& config = trainer_.config;
-  const std::int64_t B = order_.size(0) / config.mini_batches, G = std::int64_t(rows_.size());
+void Trainer::Impl::Float::TaskGradients(int m, int piece, int part, FloatWorkspace* workspace) {
+  const Part& own = parts_[part];
+  const std::int64_t B = order_.size(0) / trainer_.config.mini_batches;
   const auto [first, count] = trainer_.PieceRows(B, piece);
-  const std::int64_t of_all = B / trainer_.own_groups * trainer_.groups;
-  const float scale = 1.0f / float(of_all);
-  float* gradient = gradients_.data_ptr<float>() + piece * gradients_.size(1);
-  float* figures = gradient + figures_at_;
-  std::fill_n(gradient, gradients_.size(1), 0.0f);
+  float* row = gradients_.data_ptr<float>() + piece * gradients_.size(1);
+  float* gradient = row + own.at;
+  std::fill_n(gradient, own.network.network().count(), 0.0f);
+  const std::int64_t stride = own.actor ? x_stride_ : y_stride_;
   for (std::int64_t begin = 0; begin < count; begin += kBlockRows) {
     const int rows = int(std::min<std::int64_t>(kBlockRows, count - begin));
     const std::int64_t at = m * B + first + begin;
-    for (std::int64_t k = 0; k < G; ++k) {
-      const Rows& own = rows_[k];
-      const Agent& agent = trainer_.agents[k];
-      const Part &actor = parts_[2 * k], &critic = parts_[2 * k + 1];
-      const float *x = x_.data() + at * x_stride_, *y = y_.data() + at * y_stride_;
-      actor.network.Forward(x, x_stride_, rows, workspace);
-      ActorLossRows a;
-      a.rows = rows;
-      a.count = agent.count;
-      a.stride = int(actor.network.output_stride());
-      a.output = workspace->output.data();
-      a.action = own.action.data() + at * a.stride;
-      a.mean_old = own.mean.data() + at * a.stride;
-      a.std = agent.actor.std.data_ptr<float>();
-      a.std_old = trainer_.std_old[k].data_ptr<float>();
-      a.logp_old = own.logp.data() + at;
-      a.advantage = own.advantage.data() + at;
-      a.clip = float(config.clip);
-      a.scale = scale;
-      a.scratch = Room(&workspace->scratch, 4 * a.stride);
-      a.d_output = Room(&workspace->d_output, std::int64_t(rows) * a.stride);
-      a.d_std = gradient + actor.at + actor.network.spread_at();
-      a.kl = figures + k;
-      a.surrogate = figures + G + k;
-      kernel_.actor_loss(a);
-      // (P6): −w ∂ ln σ/∂σ
-      const float entropy = float(config.entropy_weight) * float(rows) * scale;
-      for (int j = 0; j < agent.count; ++j) a.d_std[j] -= entropy / a.std[j];
-      actor.network.Backward(x, x_stride_, rows, workspace, gradient + actor.at);
-
-      critic.network.Forward(y, y_stride_, rows, workspace);
-      CriticLossRows c;
-      c.rows = rows;
-      c.stride = int(critic.network.output_stride());
-      c.output = workspace->output.data();
-      c.value_old = own.value.data() + at;
-      c.target = own.target.data() + at;
-      c.clip = config.value_clip > 0 ? float(config.value_clip) : std::numeric_limits<float>::max();
-      c.weight = float(config.value_weight);
-      c.scale = scale;
-      c.d_output = Room(&workspace->d_output, std::int64_t(rows) * c.stride);
-      c.loss = figures + 2 * G + k;
-      kernel_.critic_loss(c);
-      critic.network.Backward(y, y_stride_, rows, workspace, gradient + critic.at);
+    const float* inputs = (own.actor ? x_ : y_).data() + at * stride;
+    own.network.Forward(inputs, stride, rows, workspace);
+    if (own.actor) {
+      ActorGradient(part / 2, at, rows, row, workspace);
+    } else {
+      CriticGradient(part / 2, at, rows, row, workspace);
     }
+    own.network.Backward(inputs, stride, rows, workspace, gradient);
   }
+}
+
+// (P4), (P6), (P7) of samples [at, at + rows) after the forward pass: workspace->d_output, the
+// spread's gradient and the figures.
+void Trainer::Impl::Float::ActorGradient(
+    int k, std::int64_t at, int rows, float* row, FloatWorkspace* workspace) const {
+  const LearnConfig& config = trainer_.config;
+  const Rows& own = rows_[k];
+  const Agent& agent = trainer_.agents[k];
+  const Part& actor = parts_[2 * k];
+  ActorLossRows a;
+  a.rows = rows;
+  a.count = agent.count;
+  a.stride = int(actor.network.output_stride());
+  a.output = workspace->output.data();
+  a.action = own.action.data() + at * a.stride;
+  a.mean_old = own.mean.data() + at * a.stride;
+  a.std = agent.actor.std.data_ptr<float>();
+  a.std_old = trainer_.std_old[k].data_ptr<float>();
+  a.logp_old = own.logp.data() + at;
+  a.advantage = own.advantage.data() + at;
+  a.clip = float(config.clip);
+  a.scale = ShareOfSample();
+  a.scratch = Room(&workspace->scratch, 4 * a.stride);
+  a.d_output = Room(&workspace->d_output, std::int64_t(rows) * a.stride);
+  a.d_std = row + actor.at + actor.network.spread_at();
+  a.kl = row + figures_at_ + k;
+  a.surrogate = a.kl + rows_.size();
+  kernel_.actor_loss(a);
+  // (P6): −w ∂ ln σ/∂σ
+  const float entropy = float(config.entropy_weight) * float(rows) * a.scale;
+  for (int j = 0; j < agent.count; ++j) a.d_std[j] -= entropy / a.std[j];
+}
+
+// (P5), likewise.
+void Trainer::Impl::Float::CriticGradient(
+    int k, std::int64_t at, int rows, float* row, FloatWorkspace* workspace) const {
+  const LearnConfig& config = trainer_.config;
+  const Rows& own = rows_[k];
+  CriticLossRows c;
+  c.rows = rows;
+  c.stride = int(parts_[2 * k + 1].network.output_stride());
+  c.output = workspace->output.data();
+  c.value_old = own.value.data() + at;
+  c.target = own.target.data() + at;
+  c.clip = config.value_clip > 0 ? float(config.value_clip) : std::numeric_limits<float>::max();
+  c.weight = float(config.value_weight);
+  c.scale = ShareOfSample();
+  c.d_output = Room(&workspace->d_output, std::int64_t(rows) * c.stride);
+  c.loss = row + figures_at_ + 2 * rows_.size() + k;
+  kernel_.critic_loss(c);
 }
 
 void Trainer::Impl::Float::PenaltyGradients(
@@ -488,9 +533,16 @@ Trainer::Impl::UpdateResult Trainer::Impl::Float::Update() {
                                                              : trainer_.PenaltySamples());
     }
     if (penalised) result.penalised.assign(pieces, {});
-    trainer_.pool->ParallelFor(pieces, [&](int worker, int piece) {
-      TaskGradients(m, piece, &workspaces_[worker]);
-      if (penalised) PenaltyGradients(m, piece, signs, pressure, &result.penalised[piece]);
+    // each network of each piece is worked out by itself; the penalty first, which takes longest
+    gradients_.narrow(1, figures_at_, gradients_.size(1) - figures_at_).zero_();
+    const int parts = int(parts_.size()), penalties = penalised ? pieces : 0;
+    trainer_.pool->ParallelFor(penalties + pieces * parts, [&](int worker, int i) {
+      if (i < penalties) {
+        PenaltyGradients(m, i, signs, pressure, &result.penalised[i]);
+      } else {
+        const int task = i - penalties;
+        TaskGradients(m, task / parts, task % parts, &workspaces_[worker]);
+      }
     });
     if (penalised && pressure.lambda.defined()) HoldPenalties();
     Step();

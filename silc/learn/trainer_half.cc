@@ -72,7 +72,10 @@ class Trainer::Impl::Half : public WithoutTape {
 };
 
 std::unique_ptr<Trainer::Impl::WithoutTape> Trainer::Impl::MakeHalf() {
-  if (config.precision == "float32" || config.tape) return nullptr;
+  // MakeFloat() has the last word on bfloat16
+  if (config.precision == "float32" || config.precision == "bfloat16" || config.tape) {
+    return nullptr;
+  }
   const bool asked = config.precision == "float16";
   const auto refuse = [&](const std::string& why) -> std::unique_ptr<WithoutTape> {
     if (asked) throw ConfigError("learn.precision: float16: " + why + "; choose float32");

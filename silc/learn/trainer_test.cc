@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "silc/base/error.h"
+#include "silc/learn/float_kernel.h"
 #include "silc/learn/test_env.h"
 #include "silc/policy/mlp.h"
 
@@ -68,15 +69,38 @@ TEST(Trainer, HalfPrecisionIsForAGpu) {
   }
 }
 
+TEST(Trainer, Bfloat16IsForProcessorsThatMultiplyIt) {
+  SpringEnv env(8);
+  LearnConfig config = Small("baseline");
+  config.precision = "bfloat16";
+  const bool can = Bfloat16Kernel() != nullptr;
+  std::string what;
+  try {
+    Trainer trainer(config, &env);
+  } catch (const ConfigError& error) {
+    what = error.what();
+  }
+  EXPECT_EQ(what.find("this processor cannot multiply bfloat16") != std::string::npos, !can)
+      << what;
+  // normalised weights stay on the tape, in float32
+  config.penalty.method = "sn-lcp";
+  EXPECT_THROW(Trainer(config, &env), ConfigError);
+}
+
 // The mean load of 7.5 moves a servo of 20 N·m/rad by 0.375 rad: a passive policy earns 0.25 of 1
 // per joint, 1 of 4 in all. One that is twice as stiff halves the distance.
 TEST(Trainer, LearnsToHoldAgainstALoad) {
-  SpringEnv env(128);
-  Trainer trainer(Small("baseline"), &env);
-  const double start = Train(&trainer, 10, "train/reward");
-  const double end = Train(&trainer, 70, "train/reward");
-  EXPECT_LT(start, 2.0);
-  EXPECT_GT(end, 2.5);
+  for (const std::string precision : {"float32", "bfloat16"}) {
+    if (precision == "bfloat16" && Bfloat16Kernel() == nullptr) continue;
+    SpringEnv env(128);
+    LearnConfig config = Small("baseline");
+    config.precision = precision;
+    Trainer trainer(config, &env);
+    const double start = Train(&trainer, 10, "train/reward");
+    const double end = Train(&trainer, 70, "train/reward");
+    EXPECT_LT(start, 2.0) << precision;
+    EXPECT_GT(end, 2.5) << precision;
+  }
 }
 
 // What the baseline learns is stiffness beyond the budget; silc keeps it and still learns.

@@ -63,6 +63,22 @@ class PhysicsBatch {
   const int num_envs_;
 };
 
+/// A batch that threads of a pool work on, in memory that they share.
+class HostBatch : public PhysicsBatch {
+ public:
+  /// Robots that are worked out side by side.
+  virtual int lanes() const = 0;
+  /// Advance(substeps) and UpdateKinematics(wanted) of robots [begin, end) alone. To be called from
+  /// a loop on the batch's own pool, whose `worker` this is: what comes before and after the
+  /// physics of a few robots then finds them in the core's cache.
+  /// @param begin, end  multiples of lanes(), or num_envs()
+  virtual void AdvanceRange(
+      int worker, int begin, int end, int substeps, KinematicsLevel wanted) = 0;
+
+ protected:
+  using PhysicsBatch::PhysicsBatch;
+};
+
 struct CpuBatchOptions {
   int threads = 1;
   std::shared_ptr<ThreadPool> pool;  // to work on; null: one of `threads` threads of its own
@@ -71,7 +87,7 @@ struct CpuBatchOptions {
 };
 
 /// The batch stepper on CPU threads, float, one SIMD lane per robot.
-class CpuBatch final : public PhysicsBatch {
+class CpuBatch final : public HostBatch {
  public:
   CpuBatch(BatchModel model, int num_envs, const CpuBatchOptions& options = {});
   ~CpuBatch() override;
@@ -81,9 +97,10 @@ class CpuBatch final : public PhysicsBatch {
   void Advance(int substeps) override;
   using PhysicsBatch::UpdateKinematics;
   void UpdateKinematics(KinematicsLevel wanted) override;
+  void AdvanceRange(int worker, int begin, int end, int substeps, KinematicsLevel wanted) override;
   std::string name() const override;
+  int lanes() const override;
 
-  int lanes() const;
   /// Work done since construction, over all threads.
   StepCounts counts() const;
 
@@ -94,7 +111,7 @@ class CpuBatch final : public PhysicsBatch {
 
 /// mj_step for every robot, double precision inside. The mjModel is copied; contacts between moving
 /// bodies are left out as BatchModel leaves them out.
-class MujocoBatch final : public PhysicsBatch {
+class MujocoBatch final : public HostBatch {
  public:
   MujocoBatch(const mjModel& mujoco, BatchModel model, int num_envs, int threads = 1);
   MujocoBatch(const mjModel& mujoco,
@@ -108,7 +125,9 @@ class MujocoBatch final : public PhysicsBatch {
   void Advance(int substeps) override;
   using PhysicsBatch::UpdateKinematics;
   void UpdateKinematics(KinematicsLevel wanted) override;
+  void AdvanceRange(int worker, int begin, int end, int substeps, KinematicsLevel wanted) override;
   std::string name() const override { return "mujoco"; }
+  int lanes() const override { return 1; }
 
  private:
   struct Impl;

@@ -145,6 +145,35 @@ TEST_F(BatchTest, PartialResetTouchesOnlyThoseRobots) {
   }
 }
 
+// some robots after others, in any order and by several threads: the bits of all at once
+TEST_F(BatchTest, RangesMakeTheStepOfAll) {
+  const int n = 40;
+  const auto hold = [&](HostBatch* whole, HostBatch* parts, ThreadPool* pool, int grain) {
+    ASSERT_EQ(grain % parts->lanes(), 0);
+    for (int env = 0; env < n; ++env) {
+      Equip(whole, env, env, *mujoco_, data_.get());
+      Equip(parts, env, env, *mujoco_, data_.get());
+    }
+    for (int k = 0; k < 3; ++k) {
+      whole->Advance(4);
+      whole->UpdateKinematics(KinematicsLevel::kStance);
+      pool->ParallelForRanges(n, grain, [&](int worker, int begin, int end) {
+        parts->AdvanceRange(worker, begin, end, 4, KinematicsLevel::kStance);
+      });
+    }
+    for (int field = 0; field < kNumFields; ++field) {
+      EXPECT_EQ(All(whole, Field(field)), All(parts, Field(field))) << field;
+    }
+  };
+  const auto pool = std::make_shared<ThreadPool>(2);
+  for (const GroupKernel& kernel : AvailableGroupKernels()) {
+    const auto parts = Cpu(n, {.pool = pool, .kernel = kernel.name});
+    hold(Cpu(n, {.kernel = kernel.name}).get(), parts.get(), pool.get(), 16);
+  }
+  MujocoBatch whole(*mujoco_, model_, n), parts(*mujoco_, model_, n, pool);
+  hold(&whole, &parts, pool.get(), 7);
+}
+
 // every input and every result of the two implementations, over one control step of four substeps
 TEST_F(BatchTest, CpuAndMujocoAgree) {
   const int n = 64;

@@ -75,6 +75,20 @@ struct CpuBatch::Impl {
     return Group(env / kernel.lanes) + static_cast<long>(i) * kernel.lanes + env % kernel.lanes;
   }
 
+  void Advance(int worker, int group, int substeps) {
+    kernel.advance(step,
+                   pairs,
+                   layout,
+                   Group(group),
+                   options.step,
+                   substeps,
+                   &counts[worker].value,
+                   workspaces[worker].get());
+  }
+  void Outputs(int worker, int group, KinematicsLevel wanted) {
+    kernel.outputs(step, layout, Group(group), wanted, workspaces[worker].get());
+  }
+
   const CpuBatchOptions options;
   const GroupKernel kernel;
   const StepModel<float> step;
@@ -92,7 +106,7 @@ struct CpuBatch::Impl {
 };
 
 CpuBatch::CpuBatch(BatchModel model, int num_envs, const CpuBatchOptions& options)
-    : PhysicsBatch(std::move(model), num_envs),
+    : HostBatch(std::move(model), num_envs),
       impl_(std::make_unique<Impl>(model_, num_envs, options)) {}
 
 CpuBatch::~CpuBatch() = default;
@@ -117,23 +131,24 @@ void CpuBatch::SetBodies(int env, const std::vector<double>& mass, const std::ve
 void CpuBatch::Advance(int substeps) {
   Impl& s = *impl_;
   SILC_CHECK(substeps >= 1);
-  s.pool->ParallelFor(s.num_groups, [&](int worker, int group) {
-    s.kernel.advance(s.step,
-                     s.pairs,
-                     s.layout,
-                     s.Group(group),
-                     s.options.step,
-                     substeps,
-                     &s.counts[worker].value,
-                     s.workspaces[worker].get());
-  });
+  s.pool->ParallelFor(s.num_groups,
+                      [&](int worker, int group) { s.Advance(worker, group, substeps); });
 }
 
 void CpuBatch::UpdateKinematics(KinematicsLevel wanted) {
   Impl& s = *impl_;
-  s.pool->ParallelFor(s.num_groups, [&](int worker, int group) {
-    s.kernel.outputs(s.step, s.layout, s.Group(group), wanted, s.workspaces[worker].get());
-  });
+  s.pool->ParallelFor(s.num_groups,
+                      [&](int worker, int group) { s.Outputs(worker, group, wanted); });
+}
+
+void CpuBatch::AdvanceRange(int worker, int begin, int end, int substeps, KinematicsLevel wanted) {
+  Impl& s = *impl_;
+  const int lanes = s.kernel.lanes;
+  SILC_CHECK(substeps >= 1 && begin % lanes == 0 && (end % lanes == 0 || end == num_envs()));
+  for (int group = begin / lanes; group * lanes < end; ++group) {
+    s.Advance(worker, group, substeps);
+    s.Outputs(worker, group, wanted);
+  }
 }
 
 std::string CpuBatch::name() const { return impl_->kernel.name; }

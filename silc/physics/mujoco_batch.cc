@@ -309,7 +309,7 @@ MujocoBatch::MujocoBatch(const mjModel& mujoco,
                          BatchModel model,
                          int num_envs,
                          std::shared_ptr<ThreadPool> pool)
-    : PhysicsBatch(std::move(model), num_envs),
+    : HostBatch(std::move(model), num_envs),
       impl_(std::make_unique<Impl>(mujoco, model_, num_envs, std::move(pool))) {}
 
 MujocoBatch::~MujocoBatch() = default;
@@ -339,6 +339,15 @@ void MujocoBatch::UpdateKinematics(KinematicsLevel) {
   impl_->pool->ParallelFor(num_envs(), [&](int worker, int env) {
     impl_->Outputs(model_, env, impl_->workers[worker].m, impl_->workers[worker].d);
   });
+}
+
+void MujocoBatch::AdvanceRange(int worker, int begin, int end, int substeps, KinematicsLevel) {
+  SILC_CHECK(substeps >= 1);
+  const Worker& own = impl_->workers[worker];
+  for (int env = begin; env < end; ++env) {
+    impl_->AdvanceRobot(model_, env, substeps, own.m, own.d);
+    impl_->Outputs(model_, env, own.m, own.d);
+  }
 }
 
 }  // namespace silc

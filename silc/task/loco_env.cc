@@ -13,7 +13,9 @@
 namespace silc {
 namespace {
 
-constexpr int kChunk = 64;  // robots per task of the thread pool: whole SIMD groups
+// Robots that a thread takes through a control step together: whole SIMD groups, and few enough
+// that all threads have something to do to the end.
+constexpr int kChunk = 16;
 
 }  // namespace
 
@@ -44,6 +46,7 @@ LocoEnv::LocoEnv(const LocoEnvOptions& options)
   qpos_before_.resize(n * setup_.context.robot.nq);
   qvel_before_.resize(n * setup_.context.robot.nv);
   flag_.resize(n);
+  fault_.resize(n);
   physics_ = ViewOf(batch_.get());
   const FieldView friction = batch_->view(Field::kFriction);
   for (int env = 0; env < num_envs_; ++env) {
@@ -97,25 +100,38 @@ LocoStep LocoEnv::Reset() {
   return view();
 }
 
-LocoStep LocoEnv::Step(std::span<const float> actions) {
+// What is told of a robot that the physics loses in the coming step.
+void LocoEnv::Remember(int env) {
+  const int nq = robot().nq, nv = robot().nv;
+  const auto e = static_cast<std::size_t>(env);
+  for (int i = 0; i < nq; ++i) qpos_before_[e * nq + i] = physics_.qpos(env, i);
+  for (int i = 0; i < nv; ++i) qvel_before_[e * nv + i] = physics_.qvel(env, i);
+}
+
+LocoStep LocoEnv::Step(std::span<const float> actions,
+                       const std::function<void(int begin, int end)>& then) {
   const TaskContext& context = setup_.context;
   const TaskRobot& robot = context.robot;
   const auto joints = static_cast<std::size_t>(robot.num_joints);
   SILC_CHECK(actions.size() == num_envs_ * joints);
   std::atomic<int> refused{num_envs_};
-  ForEnvs([&](int env) {
-    for (int i = 0; i < robot.nq; ++i) {
-      qpos_before_[static_cast<std::size_t>(env) * robot.nq + i] = physics_.qpos(env, i);
-    }
-    for (int i = 0; i < robot.nv; ++i) {
-      qvel_before_[static_cast<std::size_t>(env) * robot.nv + i] = physics_.qvel(env, i);
-    }
-    const float* action = &actions[env * joints];
-    if (!BeginStep(context, physics_, env, action, &memory_.states[env])) {
+  pool_->ParallelForRanges(num_envs_, kChunk, [&](int worker, int begin, int end) {
+    for (int env = begin; env < end; ++env) {
+      Remember(env);
+      const float* action = &actions[env * joints];
+      if (BeginStep(context, physics_, env, action, &memory_.states[env])) continue;
       int lowest = refused.load();
       while (env < lowest && !refused.compare_exchange_weak(lowest, env)) {
       }
+      return;
     }
+    batch_->AdvanceRange(worker, begin, end, robot.substeps, NeededKinematics(samples_));
+    for (int env = begin; env < end; ++env) {
+      fault_[env] = static_cast<int>(physics_.fault(env, 0));
+      StepOutput out = OutputOf(env);
+      survival_[env] = EndStep(context, physics_, env, &memory_.states[env], &out);
+    }
+    if (then) then(begin, end);
   });
   if (refused.load() < num_envs_) {
     throw RunError(fmt::format(
@@ -124,18 +140,6 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
         RobotId(context, refused.load()),
         memory_.progress.step));
   }
-  batch_->Advance(robot.substeps);
-  batch_->UpdateKinematics(NeededKinematics(samples_));
-  // the fault is gone once the robot is reset
-  std::vector<std::pair<int, int>> lost;
-  for (int env = 0; env < num_envs_; ++env) {
-    if (physics_.fault(env, 0) != 0)
-      lost.emplace_back(env, static_cast<int>(physics_.fault(env, 0)));
-  }
-  ForEnvs([&](int env) {
-    StepOutput out = OutputOf(env);
-    survival_[env] = EndStep(context, physics_, env, &memory_.states[env], &out);
-  });
 
   // what concerns all robots, in their order: of each block the survival's sum, and how many ended
   std::vector<double> of_groups(2 * groups_);
@@ -147,10 +151,7 @@ LocoStep LocoEnv::Step(std::span<const float> actions) {
         DivergedRobot d{.seed = context.seed,
                         .env = static_cast<int>(RobotId(context, env)),
                         .step = memory_.progress.step,
-                        .fault = 0};
-        for (const auto& [who, fault] : lost) {
-          if (who == env) d.fault = fault;
-        }
+                        .fault = fault_[env]};
         const auto e = static_cast<std::ptrdiff_t>(env);
         d.qpos.assign(qpos_before_.begin() + e * robot.nq,
                       qpos_before_.begin() + (e + 1) * robot.nq);

@@ -49,8 +49,11 @@ class LocoEnv {
   /// All robots start over, at step 0.
   LocoStep Reset();
   /// One control step. @param actions (num_envs, joints), task order, raw. Throws RunError when one
-  /// is not finite.
-  LocoStep Step(std::span<const float> actions);
+  /// is not finite; of the robots beside that one some have made their step then.
+  /// @param then  called for robots [begin, end) as soon as they have made theirs, by several
+  ///              threads: view() has their results
+  LocoStep Step(std::span<const float> actions,
+                const std::function<void(int begin, int end)>& then = {});
 
   /// Sets what all robots are asked, until their next resampling: for evaluation and viewers.
   void SetCommand(const TaskCommand& command);
@@ -74,12 +77,13 @@ class LocoEnv {
 
  private:
   StepOutput OutputOf(int env);
+  void Remember(int env);
   std::size_t sample_size() const { return SampleSize(robot().num_joints); }
   void ForEnvs(const std::function<void(int env)>& body);
 
   LocoSetup setup_;
   std::shared_ptr<ThreadPool> pool_;
-  std::unique_ptr<PhysicsBatch> batch_;
+  std::unique_ptr<HostBatch> batch_;
   PhysicsView physics_{};
   bool samples_, stagger_;
   int num_envs_, total_envs_;
@@ -89,6 +93,7 @@ class LocoEnv {
   LocoMemory memory_;
   std::vector<float> reward_, jacobian_, survival_;
   std::vector<float> qpos_before_, qvel_before_;
+  std::vector<int> fault_;  // of the step; the physics forgets it when the robot is reset
   std::vector<std::uint8_t> flag_;
   std::vector<DivergedRobot> diverged_;
   long num_diverged_ = 0;

@@ -47,7 +47,7 @@ std::string Bytes(const LocoStep& s) {
 }
 
 TEST(LocoEnv, ResultsDoNotDependOnTheNumberOfThreads) {
-  constexpr int kRobots = 200;  // four chunks, the last one ragged
+  constexpr int kRobots = 200;  // the last chunk is ragged
   std::string reference;
   for (const int threads : {1, 2, 3}) {
     LocoEnv env({.num_envs = kRobots, .threads = threads, .seed = 11, .samples = true});
@@ -58,6 +58,26 @@ TEST(LocoEnv, ResultsDoNotDependOnTheNumberOfThreads) {
     bytes += std::to_string(stats.term[0]) + std::to_string(stats.penalty_scale);
     if (reference.empty()) reference = bytes;
     EXPECT_TRUE(bytes == reference) << threads << " threads";
+  }
+}
+
+// What is called for some robots as soon as they have made their step finds what all would have
+// found after it, and is called once for each.
+TEST(LocoEnv, TellsOfRobotsAsSoonAsTheyHaveMadeTheirStep) {
+  constexpr int kRobots = 70;
+  LocoEnv env({.num_envs = kRobots, .threads = 2, .samples = true});
+  std::vector<float> obs(kRobots * kActorObs), reward(kRobots * 2);
+  std::vector<int> calls(kRobots, 0);
+  for (int t = 0; t < 3; ++t) {
+    const LocoStep step = env.Step(RandomActions(kRobots, t), [&](int begin, int end) {
+      const LocoStep seen = env.view();
+      for (int i = begin; i < end; ++i) ++calls[i];
+      std::copy_n(&seen.obs[begin * kActorObs], (end - begin) * kActorObs, &obs[begin * kActorObs]);
+      std::copy_n(&seen.reward[2 * begin], 2 * (end - begin), &reward[2 * begin]);
+    });
+    EXPECT_EQ(calls, std::vector<int>(kRobots, t + 1));
+    EXPECT_TRUE(std::equal(obs.begin(), obs.end(), step.obs.begin()));
+    EXPECT_TRUE(std::equal(reward.begin(), reward.end(), step.reward.begin()));
   }
 }
 

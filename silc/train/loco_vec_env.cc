@@ -17,7 +17,6 @@
 namespace silc {
 namespace {
 
-constexpr int kChunk = 64;  // robots per task of the thread pool
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
@@ -77,36 +76,52 @@ LocoVecEnv::LocoVecEnv(LocoVecEnvOptions options)
   spec_.total_envs = options.env.total_envs;
 }
 
-void LocoVecEnv::Write(const LocoStep& step, const ObservationView& view) {
-  const StiffnessView& s = view.stiffness;
+void LocoVecEnv::Check(const ObservationView& view) const {
   // a learner that wants the Jacobians has asked for them when the environment was made
-  SILC_CHECK(s.mode == nullptr || !step.jacobian.empty());
+  SILC_CHECK(view.stiffness.mode == nullptr || !env_.view().jacobian.empty());
   SILC_CHECK(view.obs_stride >= spec_.obs_dim && view.critic_obs_stride >= spec_.critic_obs_dim);
-  env_.pool()->ParallelForRanges(env_.num_envs(), kChunk, [&](int, int begin, int end) {
-    const std::size_t first = begin, count = end - begin;
-    const auto copy = [&](float* to, int stride, std::span<const float> from, int width) {
-      const std::size_t apart = stride, wide = width;
-      for (std::size_t env = first; env < first + count; ++env) {
-        std::memcpy(to + env * apart, &from[env * wide], wide * sizeof(float));
-      }
-    };
-    copy(view.obs, view.obs_stride, step.obs, env_.obs_width());
-    copy(view.critic_obs, view.critic_obs_stride, step.critic_obs, env_.critic_width());
-    if (s.mode == nullptr) return;
-    std::memcpy(s.mode + first, &step.contact_mode[first], count * sizeof(ContactMode));
-    for (std::size_t env = first; env < first + count; ++env) {
-      const std::size_t joints = env_.robot().num_joints;
-      const float* sample = &step.jacobian[env * SampleSize(env_.robot().num_joints)];
-      const auto take = [&](float* to, std::size_t first_row, std::size_t rows) {
-        std::memcpy(
-            to + env * rows * joints, sample + first_row * joints, rows * joints * sizeof(float));
-      };
-      take(s.com, SampleRows::kCom, SampleRows::kComSize);
-      take(s.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
-      take(s.closing, SampleRows::kClosing, SampleRows::kClosingSize);
-      take(s.gravity, SampleRows::kGravity, SampleRows::kGravitySize);
+}
+
+void LocoVecEnv::WriteOutcome(int begin, int end, const OutcomeView& outcome) const {
+  const LocoStep step = env_.view();
+  const std::size_t agents = spec_.agents.size();
+  for (int i = begin; i < end; ++i) {
+    const std::size_t env = i;
+    const bool lost = (step.flag[env] & kDiverged) != 0;
+    outcome.done[env] = step.flag[env] != kRunning;
+    outcome.timed_out[env] = step.flag[env] == kTimedOut || lost;
+    for (std::size_t a = 0; a < agents; ++a) {
+      outcome.reward[agents * env + a] = lost ? 0.0f : step.reward[2 * env + a];
     }
-  });
+  }
+}
+
+void LocoVecEnv::WriteObservation(int begin, int end, const ObservationView& view) const {
+  const LocoStep step = env_.view();
+  const StiffnessView& s = view.stiffness;
+  const std::size_t first = begin, last = end;
+  const auto copy = [&](float* to, int stride, std::span<const float> from, int width) {
+    const std::size_t apart = stride, wide = width;
+    for (std::size_t env = first; env < last; ++env) {
+      std::memcpy(to + env * apart, &from[env * wide], wide * sizeof(float));
+    }
+  };
+  copy(view.obs, view.obs_stride, step.obs, env_.obs_width());
+  copy(view.critic_obs, view.critic_obs_stride, step.critic_obs, env_.critic_width());
+  if (s.mode == nullptr) return;
+  std::memcpy(s.mode + first, &step.contact_mode[first], (last - first) * sizeof(ContactMode));
+  const std::size_t joints = env_.robot().num_joints;
+  for (std::size_t env = first; env < last; ++env) {
+    const float* sample = &step.jacobian[env * SampleSize(env_.robot().num_joints)];
+    const auto take = [&](float* to, std::size_t first_row, std::size_t rows) {
+      std::memcpy(
+          to + env * rows * joints, sample + first_row * joints, rows * joints * sizeof(float));
+    };
+    take(s.com, SampleRows::kCom, SampleRows::kComSize);
+    take(s.hand_on_base, SampleRows::kHandOnBase, SampleRows::kHandOnBaseSize);
+    take(s.closing, SampleRows::kClosing, SampleRows::kClosingSize);
+    take(s.gravity, SampleRows::kGravity, SampleRows::kGravitySize);
+  }
 }
 
 Curricula LocoVecEnv::SaveCurricula() const {
@@ -116,27 +131,22 @@ Curricula LocoVecEnv::SaveCurricula() const {
 }
 
 void LocoVecEnv::Reset(const ObservationView& first) {
-  const LocoStep step = env_.Reset();
+  Check(first);
+  env_.Reset();
   if (start_) env_.LoadCurricula({start_->shared, start_->of_robots});
   begun_ = true;
-  Write(step, first);
+  WriteObservation(0, env_.num_envs(), first);
 }
 
 void LocoVecEnv::Step(const float* action,
                       const OutcomeView& outcome,
                       const ObservationView& next) {
+  Check(next);
   const auto n = static_cast<std::size_t>(env_.num_envs());
-  const std::size_t agents = spec_.agents.size();
-  const LocoStep step = env_.Step({action, n * env_.robot().num_joints});
-  for (std::size_t i = 0; i < n; ++i) {
-    const bool lost = (step.flag[i] & kDiverged) != 0;
-    outcome.done[i] = step.flag[i] != kRunning;
-    outcome.timed_out[i] = step.flag[i] == kTimedOut || lost;
-    for (std::size_t a = 0; a < agents; ++a) {
-      outcome.reward[agents * i + a] = lost ? 0.0f : step.reward[2 * i + a];
-    }
-  }
-  Write(step, next);
+  env_.Step({action, n * env_.robot().num_joints}, [&](int begin, int end) {
+    WriteOutcome(begin, end, outcome);
+    WriteObservation(begin, end, next);
+  });
 }
 
 std::vector<std::pair<std::string, double>> LocoVecEnv::TakeMetrics() {

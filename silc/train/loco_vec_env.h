@@ -58,7 +58,10 @@ class LocoVecEnv : public VecEnv {
   LocoEnv& env() { return env_; }
 
  private:
-  void Write(const LocoStep& step, const ObservationView& view);
+  // of robots [begin, end)
+  void WriteOutcome(int begin, int end, const OutcomeView& outcome) const;
+  void WriteObservation(int begin, int end, const ObservationView& view) const;
+  void Check(const ObservationView& view) const;
 
   LocoEnv env_;
   EnvSpec spec_;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kActorObs = 655, kCriticObs = 152;  // of layouts/g1_loco.yaml
 
-constexpr int kRobots = 70;  // two chunks, the second ragged
+constexpr int kRobots = 70;  // the last chunk is ragged
 
 LocoVecEnvOptions Options(bool samples = true) {
   LocoVecEnvOptions options;
