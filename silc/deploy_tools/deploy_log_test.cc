@@ -115,7 +115,8 @@ TEST(DeployLog, KeepsWhatFaultsAreJudgedBy) {
   const auto at = [&](const char* name, int width, int row, int column) {
     const std::vector<double> values = FromLog(folder, name, width);
     EXPECT_EQ(values.size(), 2U * static_cast<std::size_t>(width)) << name;
-    const auto i = static_cast<std::size_t>(row * width + column);
+    const std::size_t i = static_cast<std::size_t>(row) * static_cast<std::size_t>(width) +
+                          static_cast<std::size_t>(column);
     return i < values.size() ? values[i] : std::nan("");
   };
   EXPECT_EQ(at("tick_mode", 2, 0, 0), 1);

@@ -149,7 +149,11 @@ TEST(Bfloat16Kernel, ProductsAreThoseOfRoundedOperands) {
 TEST_P(FloatKernelTest, EluIsGoodToItsLastDigits) {
   const FloatKernel kernel = GetParam();
   std::vector<float> z = {0.0f, -0.0f, 1e-30f, -1e-30f, 3.5f, -100.0f, -1e30f, 1e30f};
-  for (float x = 1e-8f; x < 40; x *= 1.01f) z.push_back(-x);
+  float x = 1e-8f;
+  while (x < 40) {
+    z.push_back(-x);
+    x *= 1.01f;
+  }
   z.push_back(std::numeric_limits<float>::quiet_NaN());
   const int rows = static_cast<int>(z.size());
   const std::vector<float> one(2 * kRowPadding, 1.0f), zero(2 * kRowPadding, 0.0f);

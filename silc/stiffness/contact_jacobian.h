@@ -58,10 +58,8 @@ void ThroughBase(const ContactKinematics& contact, const FloatingJacobian3& J_x,
 /// Fills (S5) for `mode`. The batched twin is FillSample() in silc/task/stiffness_sample.h, out of
 /// the physics' stance and frame Jacobians (silc/physics/fields.h).
 ///
-/// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I.
-/// FactorBudgetAt()
-///                wants the budget's W here; what else holds a stiffness against a budget takes
-///                any.
+/// @param weight  W of the metric that N is orthonormal in, diagonal; null for W = I. Whoever calls
+///                FactorBudgetAt() gives the budget's W here; the other functions take any.
 /// @return kOk; kNotFinite; kSingularBaseBlock when J_fb has a reciprocal condition under 1e-10;
 ///         kRankDeficientJacobian when the closing constraint has fewer than six independent rows,
 ///         each scaled to length one (RowsAreIndependent()). Does not allocate, does not throw.
