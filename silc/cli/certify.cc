@@ -115,7 +115,8 @@ void AddCertify(CLI::App* app) {
   verb->add_flag("--bias", args->bias, "a sensor has one error in all its frames");
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
+  verb->add_option(
+      "--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold it to",

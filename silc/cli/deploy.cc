@@ -124,7 +124,8 @@ void AddDeploy(CLI::App* app) {
   verb->add_option("policy", args->policy, "ONNX file")->required();
   verb->add_option("--robot", args->robot, "robot name or path of a robot.yaml")
       ->capture_default_str();
-  verb->add_option("--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
+  verb->add_option(
+      "--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to judge it by",

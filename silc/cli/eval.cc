@@ -410,7 +410,9 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
                 "the one inside the policies, else " + std::string(kDefaultMode));
   AddBudgetOption(verb, &args->budget);
   verb->add_option(
-      "--layout", args->layouts, LayoutHelp("what the policies see, one or one per policy", "what each file says"));
+      "--layout",
+      args->layouts,
+      LayoutHelp("what the policies see, one or one per policy", "what each file says"));
   verb->add_option("--episodes", options.episodes, experiment.unit + " per seed")
       ->check(WholeIn(1, 100000))
       ->capture_default_str();
@@ -449,16 +451,17 @@ void AddExperiment(CLI::App* eval, const Experiment& experiment) {
         ->check(NumberIn(0.05, 1000.0));
     std::vector<std::string> points;
     for (const auto* point : metric::Frequency().points()) points.push_back(point->name);
-    verb->add_option(
-            "--points", options.points, fmt::format("{} [all]", fmt::join(points, ", ")))
+    verb->add_option("--points", options.points, fmt::format("{} [all]", fmt::join(points, ", ")))
         ->delimiter(',');
   }
-  AddRetiredFlag(verb,
-                 "--hold-gravity",
-                 "is part of the budget: --mode " + std::string(kDefaultMode) + ",gravity=held, for instance");
+  AddRetiredFlag(
+      verb,
+      "--hold-gravity",
+      "is part of the budget: --mode " + std::string(kDefaultMode) + ",gravity=held, for instance");
   AddRetiredFlag(verb,
                  "--with-gravity",
-                 "is part of the budget: --mode " + std::string(kDefaultMode) + ",gravity=followed, for instance");
+                 "is part of the budget: --mode " + std::string(kDefaultMode) +
+                     ",gravity=followed, for instance");
   verb->add_option("--json", args->json, "file for one line of JSON per policy");
   if (!episodes) verb->add_option("--plot", args->plot, "SVG file for the curves");
   verb->footer([&experiment] { return MetricList(experiment); });

@@ -195,9 +195,7 @@ void AddObserve(CLI::App* app) {
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();
   verb->add_option(
-      "--layout",
-      args->layout,
-      LayoutHelp("what the policy sees", "what the file says"));
+      "--layout", args->layout, LayoutHelp("what the policy sees", "what the file says"));
   AddModeOption(verb,
                 &args->mode,
                 "budget to hold it to",

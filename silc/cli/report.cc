@@ -22,8 +22,7 @@ namespace silc {
 namespace {
 
 void Run(ReportOptions options) {
-  if (options.threads <= 0)
-    options.threads = HardwareThreads();
+  if (options.threads <= 0) options.threads = HardwareThreads();
   options.version = SILC_VERSION;
   // one line that moves in a terminal, replaced by what came of it
   std::optional<ProgressLine> line;

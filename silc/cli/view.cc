@@ -186,10 +186,7 @@ void AddView(CLI::App* app) {
       ->expected(0, 4);
   verb->add_option("--robot", args->robot, "robot by name, or its robot.yaml")
       ->capture_default_str();
-  verb->add_option(
-      "--layout",
-      args->layout,
-      LayoutHelp("what the policies see", "what each says"));
+  verb->add_option("--layout", args->layout, LayoutHelp("what the policies see", "what each says"));
   AddModeOption(verb, &args->mode, "budget to hold them to", "the one inside each policy");
   AddBudgetOption(verb, &args->budget);
   verb->add_option("--port", args->port, "of the page; 0: any that is free")

@@ -607,7 +607,8 @@ TEST(Budget, AStaticPolicysStiffnessIsHeldAgainstTheBudget) {
   ASSERT_EQ(r.falls, 0);
   EXPECT_EQ(r.Value(declared.judged_share), 100);
   // random directions are an average over directions, the eigenvalue is the worst of them
-  EXPECT_GE(r.Value(declared.worst_moments_one_step), r.Value(declared.random_direction_moments_one_step));
+  EXPECT_GE(r.Value(declared.worst_moments_one_step),
+            r.Value(declared.random_direction_moments_one_step));
   EXPECT_GE(r.Value(declared.all.worst_static_p99), 0.0);
   EXPECT_EQ(r.Find(declared.condition_p99), nullptr);  // the disc, which has its own metrics
 }

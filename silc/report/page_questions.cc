@@ -72,7 +72,8 @@ std::string PageWriter::Questions() {
 
 std::string PageWriter::QuadraticForm(int number) {
   const metric::BudgetMetrics& budget = metric::Budget();
-  const std::vector<RowKey> rows = data_.paper.RowsOf({budget.random_direction_violations_one_step});
+  const std::vector<RowKey> rows =
+      data_.paper.RowsOf({budget.random_direction_violations_one_step});
   std::string answer;
   for (const RowKey& row : rows) {
     const Estimate over = Get(row, budget.random_direction_violations_one_step);

@@ -112,7 +112,8 @@ TEST(Paper, AComparisonWithoutReferenceIsRefused) {
 }
 
 TEST(Paper, ARowOfSilcStandsBesideEachOfSilcPaper) {
-  const std::vector<RowKey> rows = Published().RowsOf({metric::Budget().random_direction_violations_one_step});
+  const std::vector<RowKey> rows =
+      Published().RowsOf({metric::Budget().random_direction_violations_one_step});
   EXPECT_EQ(rows,
             (std::vector<RowKey>{{"baseline", ""},
                                  {"scalar-lcp", ""},
