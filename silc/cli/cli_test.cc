@@ -121,6 +121,9 @@ TEST_F(Cli, CertifiesALinearPolicyExactly) {
   ASSERT_EQ(json["moments"].size(), 2u);
   for (const auto& moment : json["moments"]) {
     EXPECT_NEAR(moment["upper"].get<double>(), moment["sigma"].get<double>(), 1e-4);
+    // found by halving the way from ρ to 1
+    EXPECT_GE(moment["radius_upper"].get<double>(), moment["radius"].get<double>());
+    EXPECT_LT(moment["radius_upper"].get<double>(), 1);
   }
   // no budget that is broken where it was recorded is certified, and --check says so
   const Outcome tight = Silc("certify " + *stand_ +
@@ -224,6 +227,7 @@ TEST_F(Cli, RobotsThatDoNotFitAreTwoAndNeverAnAbort) {
            "must be left-hand or right-hand (in the world), left-hand-on-base or");
   }
   expect("gains --mode compliance" + robot, "needs more than 6, this robot has 4");
+  expect("gains --mode compliance --states none.npz", "none.npz");
   std::string boxes;
   for (int k = 0; k < 31; ++k) {
     boxes += "<geom type=\"box\" size=\"0.1 0.1 0.1\" pos=\"" + std::to_string(9 + k) + " 9 1\"/>";
