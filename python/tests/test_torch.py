@@ -197,10 +197,12 @@ def relative(found, expected):
 def check_case(samples, name, wrap=lambda actor: actor):
     expected = {k.split("|")[1]: v for k, v in samples.items() if k.startswith(f"case:{name}|")}
     result, gradient = run_case(samples, name, wrap)
-    # float32: two BLAS round differently, and Gram matrices square the condition. Seen: 8e-7 in
-    # values, 6e-6 in gradients; in double 2e-15 and 2e-14
+    # float32: two BLAS round differently, and Gram matrices square the condition. A gradient is then
+    # up to 2e-5 from the one in double, the trainer's and this one. Seen between the two: 1e-7 with
+    # the trainer's own PyTorch, 1.2e-5 with 2.15 (values 1e-6); in double 2e-14
     double = name.startswith("float64")
     tolerance = 1e-9 if double else 1e-5
+    gradient_tolerance = tolerance if double or torch.__version__.startswith("1.13") else 3e-5
     assert relative(result.value, expected["value"]) < tolerance
     # samples left out have σ = 0 of a zero matrix here and there
     ok = np.asarray(expected["ok"]).astype(bool)
@@ -213,7 +215,7 @@ def check_case(samples, name, wrap=lambda actor: actor):
         assert (found is None) == (name_of not in expected)
         if found is not None:
             assert relative(found[torch.from_numpy(ok)], expected[name_of][ok]) < tolerance
-    assert relative(gradient, expected["gradient"]) < tolerance
+    assert relative(gradient, expected["gradient"]) < gradient_tolerance
     return float(expected["value"])
 
 
