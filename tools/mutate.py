@@ -7,6 +7,10 @@ is mutated, the command run, and its end looked at: 0, 1 or 2, within its time a
 line that begins with "silc: " where it is not 0; what is refused (2) leaves the files it was given
 as they were. Anything else is a finding, and is kept with the command that gives it again.
 
+silc is loaded once and forked for every mutation (tools/fork_server.cc), which saves most of the
+processor time. The sound commands are also run as programs of their own, and so is whatever a
+finding was.
+
     tools/mutate.py build/release/bin/silc                 # 2,000 mutations of each kind
     tools/mutate.py build/release/bin/silc -n 20 --kinds robot,layout
 """
@@ -18,19 +22,26 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
+import select
 import shlex
+import signal
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import zipfile
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = 120  # most take one; a command that takes longer, and five times as long again, is a finding
 MEMORY = 12 << 30  # [byte] address space of each
+LARGEST = 1 << 30  # [byte] a file that it writes
+TRAINERS = ("train", "runs", "sweep")  # verbs of silc-trainer, which silc starts
 TOO_LONG = "took too long"
 AS_ASKED = "asked for more work than the sound line"
 
@@ -198,6 +209,57 @@ def mutate_metadata(data, rng):
             entry[which] = mutate_text(entry[which], rng)
         parts[at] = (14, b"".join(field(k, v) for k, v in entry.items()))
     return b"".join(field(number, payload) for number, payload in parts)
+
+
+def other_policy(width, joints, metadata):
+    """A network of one layer, all zeros, as somebody else's trainer may have written it."""
+    text = lambda number, value: field(number, value.encode())
+
+    def value(name, numbers):
+        shape = b"".join(field(1, field(1, n)) for n in (1, numbers))
+        return text(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+    def zeros(name, *shape):
+        size = 4
+        for n in shape:
+            size *= n
+        dims = b"".join(field(1, n) for n in shape)
+        return dims + field(2, 1) + text(8, name) + field(9, bytes(size))
+
+    transposed = field(5, text(1, "transB") + field(3, 1) + field(20, 2))
+    node = text(1, "obs") + text(1, "w") + text(1, "b") + text(2, "actions") + text(4, "Gemm")
+    graph = field(1, node + transposed) + text(2, "policy")
+    graph += field(5, zeros("w", joints, width)) + field(5, zeros("b", joints))
+    graph += field(11, value("obs", width)) + field(12, value("actions", joints))
+    model = field(1, 8) + field(8, field(2, 13)) + field(7, graph)
+    return model + b"".join(field(14, text(1, k) + text(2, v)) for k, v in metadata.items())
+
+
+def policies_of_others(joints):
+    """What mjlab and holosoma write beside their networks, for a G1: (its width, metadata)."""
+    many = lambda value: ",".join([value] * len(joints))
+    terms = "base_lin_vel,base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command"
+    each = lambda value, between: between.join([value] * 7)
+    mjlab = {
+        "run_path": "run",
+        "joint_names": ",".join(joints),
+        "joint_stiffness": many("40.179"),
+        "joint_damping": many("2.558"),
+        "default_joint_pos": many("0.1"),
+        "action_scale": many("0.548"),
+        "command_names": "twist",
+        "observation_names": terms,
+        "observation_terms_scale": each("1.000", ","),
+        "observation_terms_flatten_history_dim": each("1.000", ","),
+        "observation_terms_history_length": each("0.000", ","),
+        "observation_terms_clip": each("-inf;inf", ","),
+    }
+    holosoma = {
+        "dof_names": json.dumps(joints),
+        "kp": json.dumps([40.2] * len(joints)),
+        "kd": json.dumps([2.5] * len(joints)),
+    }
+    return {"mjlab": (99, mjlab), "holosoma": (100, holosoma)}
 
 
 def png_chunk(name, data):
@@ -400,6 +462,9 @@ def mutate_safety(data, rng):
     return data[:at] + mutate_text(data[at:], rng)
 
 
+TYPED = "-"  # the name of what stands on standard input
+
+
 class Kind:
     """A file's name, its sound contents, the command that reads it, what lies beside it, and how
     the command ends when all is well."""
@@ -424,32 +489,46 @@ def files_below(folder, prefix):
     }
 
 
-def make(silc, line):
+def make(silc, line, folder=ROOT):
     """Runs a sound line, for what it leaves."""
-    subprocess.run([silc, *shlex.split(line)], check=True, capture_output=True, cwd=ROOT)
+    subprocess.run([silc, *shlex.split(line)], check=True, capture_output=True, cwd=folder)
 
 
 def report_kinds(silc, scratch, policy):
     """What silc report reads beside policies: results of other seeds, and its own caches."""
-    read = lambda name: (ROOT / "policies/seeds" / name).read_bytes()
-    result = sorted((ROOT / "policies/seeds").glob("*.json"))[0].name
-    index = f"- {{file: {result}, method: baseline, seed: 2}}\n".encode()
+    read = lambda name: (ROOT / name).read_bytes()
+    seed = sorted((ROOT / "policies/seeds").glob("*.json"))[0].name
+    other = sorted((ROOT / "policies/others").glob("*.json"))[0].name
+    index = f"- {{file: {seed}, method: baseline, seed: 2}}\n".encode()
+    recorded = {"p/seeds/index.yaml": index}
+    for folder in ("seeds", "others"):
+        for path in sorted((ROOT / "policies" / folder).glob("*.json")):
+            if folder == "others" or path.name == seed:
+                recorded[f"p/{folder}/{path.name}"] = path.read_bytes()
+    recorded["p/others/index.yaml"] = read("policies/others/index.yaml")
     report = "report --policies p --out o --quick --no-pictures --threads 1 --experiments "
+
+    def page(name, data, experiment, mutate=mutate_text):
+        """A page of recorded results alone."""
+        beside = {k: v for k, v in recorded.items() if k != name}
+        return Kind(name, data, report + experiment, mutate=mutate, beside=beside)
+
     kinds = {
-        "seeds_index": Kind(
-            "p/seeds/index.yaml", index, report + "walk", beside={"p/seeds/" + result: read(result)}
+        "seeds_index": page("p/seeds/index.yaml", index, "walk"),
+        "seeds_result": page("p/seeds/" + seed, recorded["p/seeds/" + seed], "walk", mutate_json),
+        "others_index": page("p/others/index.yaml", recorded["p/others/index.yaml"], "punch"),
+        "others_result": page(
+            "p/others/" + other, recorded["p/others/" + other], "punch", mutate_json
         ),
-        "seeds_result": Kind(
-            "p/seeds/" + result,
-            read(result),
-            report + "walk",
-            mutate=mutate_json,
-            beside={"p/seeds/index.yaml": index},
-        ),
+        # a folder's own come before silc's
+        "report_plan": page("configs/report.yaml", read("configs/report.yaml"), "walk,punch"),
+        "paper": page("configs/paper.yaml", read("configs/paper.yaml"), "walk,punch"),
+        "errata": page("docs/paper_errata.md", read("docs/paper_errata.md"), "walk"),
     }
-    # each cache has a whole result. What is no result is computed again, which com-impulse on a robot
-    # that falls makes cheap; a certificate needs a robot that stands
+    # Each cache has a whole result. What is no result is computed again, which com-impulse on a robot
+    # that falls makes cheap. A certificate needs a robot that stands; of one moment it is cheapest.
     sound = policy.read_bytes()
+    plan = read("configs/report.yaml").replace(b"  moments: 20\n  quick: 2\n", b"  moments: 1\n  quick: 1\n")
     for name, experiment, computed in (
         ("report_cache", "com-impulse", without_weights(sound)),
         ("certificate_cache", "certify", sound),
@@ -457,16 +536,15 @@ def report_kinds(silc, scratch, policy):
         cached = {}
         for data in dict.fromkeys((sound, computed)):
             folder = scratch / name / str(len(cached))
-            put(folder, {"p/p.onnx": data})
-            line = report.replace(" p ", f" {folder}/p ").replace(" o ", f" {folder}/o ")
-            make(silc, line + experiment)
+            put(folder, {"p/p.onnx": data, "configs/report.yaml": plan})
+            make(silc, report + experiment, folder)
             (cached[data],) = (folder / "o/cache").iterdir()
         kinds[name] = Kind(
             "o/cache/" + cached[computed].name,
             cached[sound].read_bytes(),
             report + experiment,
             mutate=mutate_json if cached[sound].suffix == ".json" else mutate_text,
-            beside={"p/p.onnx": computed},
+            beside={"p/p.onnx": computed, "configs/report.yaml": plan},
         )
     return kinds
 
@@ -478,7 +556,8 @@ rows: [{name: a}, {name: b}]
 """
 
 
-# what a robot's MJCF may name beside meshes: images, models to attach, other files
+# what a robot's MJCF may name: meshes, images, models to attach, other files. What cannot be touched
+# is left out before MuJoCo reads its file
 ASSETS = b"""<mujoco>
   <compiler texturedir="." meshdir="."/>
   <asset>
@@ -489,8 +568,15 @@ ASSETS = b"""<mujoco>
     <texture name="grid" type="cube" file="h.png" gridsize="1 1"/>
     <texture name="sky" type="skybox" builtin="gradient" width="8"/>
     <model name="m" file="other.xml"/>
+    <mesh name="stl" file="m.stl"/>
+    <mesh name="obj" file="m.obj"/>
+    <mesh name="msh" file="m.msh"/>
   </asset>
   <worldbody>
+    <geom type="mesh" mesh="stl" pos="80 0 0"/>
+    <geom type="mesh" mesh="obj" pos="82 0 0"/>
+    <geom type="mesh" mesh="msh" pos="84 0 0"/>
+    <geom type="hfield" hfield="h" pos="90 0 0"/>
     <replicate count="&#50;" offset="0 0 1">
       <frame pos="50 0 0"><include file="more.xml"/></frame>
     </replicate>
@@ -508,7 +594,23 @@ OTHER_MODEL = b"""<mujoco model="o">
 """
 
 
-def asset_kinds(robot_file, model, model_file, sim):
+def meshes():
+    """A tetrahedron in each format that MuJoCo reads."""
+    points = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    stl = bytes(80) + struct.pack("<I", len(faces))
+    for face in faces:
+        stl += struct.pack("<3f", 0, 0, 0) + b"".join(struct.pack("<3f", *points[k]) for k in face)
+        stl += bytes(2)
+    obj = "".join("v %g %g %g\n" % point for point in points) + "vn 0 0 1\nvt 0 0\n"
+    obj += "".join("f " + " ".join(f"{k + 1}/1/1" for k in face) + "\n" for face in faces)
+    msh = struct.pack("<4i", len(points), 0, 0, len(faces))
+    msh += b"".join(struct.pack("<3f", *point) for point in points)
+    msh += b"".join(struct.pack("<3i", *face) for face in faces)
+    return {"m.stl": stl, "m.obj": obj.encode(), "m.msh": msh}
+
+
+def asset_kinds(robot_file, model, model_file, command):
     """A robot with all of them, and each of them damaged."""
     image = png(8, 8)
     sound = {
@@ -519,18 +621,22 @@ def asset_kinds(robot_file, model, model_file, sim):
         "more.xml": b'<mujoco><geom size="0.1" contype="0" conaffinity="0"/></mujoco>\n',
         "h.png": image,
         "h.bin": struct.pack("<2i4f", 2, 2, 0, 1, 2, 3),
+        **meshes(),
     }
     mutations = {
         "mjcf_assets": ("assets.xml", mutate_text),
         "mjcf_attached": ("other.xml", mutate_text),
         "mjcf_png": ("h.png", mutate_png),
         "mjcf_height_field": ("h.bin", mutate_bytes),
+        "mjcf_stl": ("m.stl", mutate_bytes),
+        "mjcf_obj": ("m.obj", mutate_text),
+        "mjcf_msh": ("m.msh", mutate_bytes),
     }
     return {
         name: Kind(
             file,
             sound[file],
-            sim,
+            command,
             mutate=mutate,
             beside={k: v for k, v in sound.items() if k != file},
         )
@@ -546,6 +652,11 @@ def deploy_kinds(robot_file, beside, policy):
     )
     return {
         "script": Kind("s.txt", script, "sim --dds --end 0.05 --domain 99 --script @s.txt"),
+        "typed": Kind(
+            TYPED,
+            b"press start\nstick ly -0.5\npush 60 0 0 0.2\nfault nan\nmend\nrelease\nmotors 0 0.01\n",
+            "sim --dds --end 0.05 --domain 97",
+        ),
         # no robot is there
         "safety": Kind(
             "robot.yaml",
@@ -570,7 +681,81 @@ def has_dds(silc):
     return "without Cyclone DDS" not in done.stderr
 
 
-def make_kinds(silc, scratch):
+def more_training_kinds(silc, scratch, small, files, checkpoint):
+    """What the trainer reads beside the run that it goes on with."""
+    read = lambda path: (ROOT / path).read_bytes()
+    train = f"train g1-stand --preset quick {small}"
+    beside = lambda name: {"run/" + k: v for k, v in files.items() if k != name}
+    init = train + " --init run --out none"
+    resume = "train --resume run --iterations 1 --threads 1"
+    kinds = {
+        "init_checkpoint": Kind(
+            "run/" + checkpoint,
+            files[checkpoint],
+            init,
+            mutate=mutate_checkpoint,
+            beside=beside(checkpoint),
+        ),
+        "init_config": Kind(
+            "run/config.yaml", files["config.yaml"], init, beside=beside("config.yaml")
+        ),
+        "config_checksums": Kind(
+            "run/config.crc32c", files["config.crc32c"], resume, beside=beside("config.crc32c")
+        ),
+    }
+    # networks that are the average of the last iterations' have more blobs
+    run = scratch / "averaged_run"
+    make(silc, f"{train} learn.average=2 --out {run}")
+    averaged = files_below(run, "run/")
+    name = next(name for name in averaged if name.endswith(".silc"))
+    kinds["averaged_checkpoint"] = Kind(
+        name,
+        averaged.pop(name),
+        resume,
+        mutate=mutate_checkpoint,
+        beside=averaged,
+    )
+    # a policy that is told its budget, and ranges that are written into it or trained
+    run = scratch / "told_run"
+    make(silc, f"{train} --method silc --mode command --out {run}")
+    told = (run / "policy.onnx").read_bytes()
+    ranges = read("configs/budgets/command.yaml")
+    kinds["told"] = Kind(
+        "told.onnx", told, "observe told.onnx --budget com=400", mutate=mutate_metadata
+    )
+    kinds["budget_ranges"] = Kind(
+        "b.yaml", ranges, "export told.onnx out.onnx --mode b.yaml", beside={"told.onnx": told}
+    )
+    kinds["trained_ranges"] = Kind(
+        "b.yaml", ranges, f"{train} --method silc --mode b.yaml --out none"
+    )
+    # what a sweep finds of its rows, and the cards of those that were collected before
+    rows = {f"runs/{row}-seed1/{k}": v for row in "ab" for k, v in files.items()}
+    folder = scratch / "collected"
+    put(folder, {"s.yaml": SMALL_SWEEP, **rows})
+    collect = "sweep s.yaml --list --out runs --collect collected"
+    make(silc, collect, folder)
+    swept = {"s.yaml": SMALL_SWEEP, **rows, **files_below(folder / "collected", "collected/")}
+    for kind, name in (
+        ("card", "collected/a.md"),
+        ("collected_run", "runs/a-seed1/run.yaml"),
+        ("collected_config", "runs/a-seed1/config.yaml"),
+    ):
+        others = {k: v for k, v in swept.items() if k != name}
+        kinds[kind] = Kind(name, swept[name], collect, beside=others)
+    # robots in the trainer's hands
+    g1 = {"g1.xml": read("robots/g1/g1.xml"), "robot.yaml": read("robots/g1/robot.yaml")}
+    g1["t.yaml"] = read("configs/tasks/g1_stand.yaml") + b"robot: robot.yaml\n"
+    robot = f"train t.yaml {small} --out none"
+    for kind, name in (("robot_trained", "robot.yaml"), ("mjcf_trained", "g1.xml")):
+        others = {k: v for k, v in g1.items() if k != name}
+        kinds[kind] = Kind(name, g1[name], robot, beside=others)
+    return kinds
+
+
+def make_kinds(silc, scratch, names):
+    """All of them, by name; those for which something is trained where one of `names` is among
+    them."""
     stand = str(ROOT / "policies/quick/g1_stand_silc.onnx")
     g1 = ROOT / "robots/g1"
     read = lambda path: (ROOT / path).read_bytes()
@@ -583,6 +768,9 @@ def make_kinds(silc, scratch):
             "qpos": (([0, 0, 0.79, 1, 0, 0, 0] + [0.0] * 29) * 2, "(2, 36)"),
             "qvel": ([0.0] * 35 * 2, "(2, 35)"),
         }
+    )
+    amass = npz(
+        {"mocap_framerate": ([30.0], "(1,)"), "poses": ([0.1] * 66 * 2, "(2, 66)")}
     )
     log = npz(
         {
@@ -636,7 +824,46 @@ def make_kinds(silc, scratch):
         ),
         "motion_csv": Kind("m.csv", motion, "motion inspect m.csv"),
         "motion_npz": Kind("m.npz", mjlab, "motion inspect m.npz", mutate=mutate_npz),
+        "motion_amass": Kind("m.npz", amass, "motion inspect m.npz", mutate=mutate_npz),
+        "exported": Kind(
+            "p.onnx",
+            pathlib.Path(stand).read_bytes(),
+            "export p.onnx out.onnx",
+            mutate=mutate_metadata,
+        ),
+        "certified": Kind(
+            "p.onnx",
+            pathlib.Path(stand).read_bytes(),
+            "certify p.onnx --rollout 0.02 --settle 0 --moments 1 --samples 1 --threads 1",
+            mutate=mutate_metadata,
+        ),
+        # a robot in other hands than the simulation's
+        "robot_observed": Kind(
+            "robot.yaml",
+            robot_file,
+            f"observe {stand} --robot robot.yaml",
+            beside={model: model_file},
+        ),
+        "robot_gains": Kind(
+            "robot.yaml",
+            robot_file,
+            "gains --robot robot.yaml --mode compliance --poses home --samples 0",
+            beside={model: model_file},
+        ),
+        "mjcf_batch": Kind(
+            model,
+            model_file,
+            sim.replace("mujoco", "batch"),
+            beside={"robot.yaml": robot_file},
+        ),
     }
+    for name, (width, metadata) in policies_of_others([line[4:] for line in joints]).items():
+        kinds[name + "_policy"] = Kind(
+            "p.onnx",
+            other_policy(width, len(joints), metadata),
+            f"observe p.onnx --layout {name}",
+            mutate=mutate_metadata,
+        )
     policy, weights = with_external_data(pathlib.Path(stand).read_bytes(), "p.onnx.data")
     observe = "observe p.onnx"
     kinds["external_policy"] = Kind(
@@ -645,7 +872,17 @@ def make_kinds(silc, scratch):
     kinds["external_data"] = Kind(
         "p.onnx.data", weights, observe, mutate=mutate_bytes, beside={"p.onnx": policy}
     )
-    kinds.update(asset_kinds(robot_file, model, model_file, sim))
+    # the robot that MuJoCo compiles fastest
+    berkeley = ROOT / "robots/berkeley"
+    kinds.update(
+        asset_kinds(
+            (berkeley / "robot.yaml").read_bytes(),
+            "berkeley.xml",
+            (berkeley / "berkeley.xml").read_bytes(),
+            # with MuJoCo alone: the batch stepper knows no ground but planes
+            "gains --robot robot.yaml --mode compliance --poses home --samples 0",
+        )
+    )
     if has_dds(silc):
         kinds.update(deploy_kinds(robot_file, {model: model_file}, stand))
     verbs = subprocess.run([silc, "--help"], capture_output=True, text=True).stdout
@@ -657,7 +894,7 @@ def make_kinds(silc, scratch):
             "view p.onnx --export v.html --seconds 0.1",
             mutate=mutate_bytes,
         )
-    if "train" in verbs:
+    if "train" in verbs and any(name not in kinds for name in names):
         small = (
             "learn.steps=4 learn.actor_hidden=[8] learn.critic_hidden=[8] --envs 4"
             " --threads 1 --iterations 1"
@@ -668,6 +905,7 @@ def make_kinds(silc, scratch):
         checkpoint = next(name for name in files if name.endswith(".silc"))
         without = lambda name: {"run/" + k: v for k, v in files.items() if k != name}
         resume = "train --resume run --iterations 1 --threads 1"
+        kinds.update(more_training_kinds(silc, scratch, small, files, checkpoint))
         kinds.update(
             {
                 "checkpoint": Kind(
@@ -758,8 +996,10 @@ COMMANDS = [
     "gains --robot berkeley --mode compliance",
     "motion inspect m.csv --robot g1 --plot m.svg",
     "report --policies shelf --out none --quick --no-pictures --seeds 1 --threads 1 --experiments com-impulse",
+    "report --policies p --out none --quick --no-pictures --seeds 1 --threads 1 --experiments punch",
     "bench observe --seconds 0.01",
 ]
+COMMANDS_THAT_VIEW = ["view p.onnx --export v.html --seconds 0.1 --mode soft"]
 COMMANDS_WITH_DDS = [
     "sim --dds --robot g1 --network lo --domain 99 --end 0.02 --script '0.01 press A; 0.02 end'",
 ]
@@ -769,6 +1009,7 @@ COMMANDS_THAT_TRAIN = [
     "observe told.onnx --budget com=400,hands=200,null_space=100 --json o.json",
     "observe told.onnx --mode soft --budget com=400",
     "export told.onnx out.onnx --mode command",
+    "eval knob --policy told.onnx --episodes 1 --seed 1 --threads 1",
     "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
     "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
     "train g1-stand --preset quick --method silc --mode firm --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new learn.penalty.frequencies=[1,2.5]",
@@ -804,7 +1045,7 @@ BOUNDS = {
 }
 
 
-def make_commands(silc, kinds, scratch):
+def make_commands(kinds):
     """The lines, and what they read: a garbled line may write where it was to read."""
     policy = kinds["policy"].data
     beside = {
@@ -812,26 +1053,22 @@ def make_commands(silc, kinds, scratch):
         "m.csv": kinds["motion_csv"].data,
         "s.npz": kinds["states"].data,
         "shelf/p.onnx": policy,
+        **{k: v for k, v in kinds["others_index"].beside.items() if "/others/" in k},
+        kinds["others_index"].name: kinds["others_index"].data,
     }
     lines = [*COMMANDS, *COMMANDS_WITHOUT_ROBOT]
     if "script" in kinds:
         lines += COMMANDS_WITH_DDS
+    if "view" in kinds:
+        lines += COMMANDS_THAT_VIEW
     if "checkpoint" in kinds:
         lines += COMMANDS_THAT_TRAIN
-        run = scratch / "told_run"
-        make(
-            silc,
-            "train g1-stand --preset quick --method silc --mode command --envs 4 --iterations 1"
-            f" --threads 1 learn.steps=4 learn.actor_hidden=[8] learn.critic_hidden=[8] --out {run}",
-        )
-        beside["told.onnx"] = (run / "policy.onnx").read_bytes()
+        beside["told.onnx"] = kinds["told"].data
         beside["s.yaml"] = kinds["sweep"].data
         beside["two.yaml"] = SMALL_SWEEP
-        collected = kinds["collected"]
-        beside.update({k: v for k, v in collected.beside.items() if k.startswith("runs/")})
-        beside[collected.name] = collected.data
-        checkpoint = kinds["checkpoint"]
-        beside.update({**checkpoint.beside, checkpoint.name: checkpoint.data})
+        for name in ("collected", "checkpoint"):
+            beside.update({**kinds[name].beside, kinds[name].name: kinds[name].data})
+        beside["s.yaml"] = kinds["sweep"].data
     return lines, beside
 
 
@@ -872,44 +1109,136 @@ def mutate_command(line, rng):
     return [word.replace("\0", "") for word in words]
 
 
-def run_silc(silc, words, folder, given, seconds=SECONDS):
-    """How it ended: None when well, else what was wrong."""
+class Ended:
+    """How a command ended: its exit code (negative: a signal; None: it took too long), what it
+    wrote, its processor time [s]."""
 
-    def limits():
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    def __init__(self, code, stdout, stderr, seconds=0.0):
+        self.code, self.stdout, self.stderr, self.seconds = code, stdout, stderr, seconds
 
-    environment = dict(
+
+def environment():
+    return dict(
         os.environ,
         SILC_ROBOTS=str(ROOT / "robots"),
         SILC_LAYOUTS=str(ROOT / "layouts"),
         OPENBLAS_NUM_THREADS="1",
         OMP_NUM_THREADS="1",
     )
-    try:
-        done = subprocess.run(
-            [silc, *words],
-            cwd=folder,
-            env=environment,
+
+
+class Server:
+    """A program that is loaded once and forked for every command."""
+
+    def __init__(self, program, library, scratch):
+        theirs_in, self.requests = os.pipe()
+        self.answers, theirs_out = os.pipe()
+        self.out = scratch / f"server_{self.requests}_{threading.get_ident()}"
+        self.program = program
+        self.process = subprocess.Popen(
+            [program],
+            env=dict(
+                environment(),
+                LD_PRELOAD=str(library),
+                SILC_FORK_SERVER=f"{theirs_in},{theirs_out}",
+            ),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            preexec_fn=limits,
+            pass_fds=(theirs_in, theirs_out),
         )
-    except subprocess.TimeoutExpired:
+        os.close(theirs_in)
+        os.close(theirs_out)
+
+    def answer(self, form, seconds=None):
+        """A number that the server sends; None where it did not come in time."""
+        if seconds is not None and not select.select([self.answers], [], [], seconds)[0]:
+            return None
+        data = os.read(self.answers, struct.calcsize(form))
+        if not data:
+            raise RuntimeError(f"{self.program} under tools/fork_server.cc has ended")
+        return struct.unpack(form, data)[0]
+
+    def run(self, words, folder, stdin, seconds):
+        out, err = f"{self.out}.out", f"{self.out}.err"
+        texts = [str(folder), str(stdin), out, err, self.program, *words]
+        request = struct.pack("<QQ", MEMORY, LARGEST)
+        request += b"".join(os.fsencode(text) + b"\0" for text in texts)
+        os.write(self.requests, struct.pack("<I", len(request)) + request)
+        child = self.answer("<i")
+        status = self.answer("<i", seconds)
+        if late := status is None:
+            os.killpg(child, signal.SIGKILL)
+            status = self.answer("<i")
+        used = self.answer("<d")
+        code = None if late else os.waitstatus_to_exitcode(status)
+        return Ended(code, pathlib.Path(out).read_bytes(), pathlib.Path(err).read_bytes(), used)
+
+    def close(self):
+        os.close(self.requests)
+        self.process.wait()
+        os.close(self.answers)
+
+
+class Silc:
+    """The program under test, and the servers of each thread."""
+
+    def __init__(self, program, library, scratch):
+        self.program, self.library, self.scratch = program, library, scratch
+        self.own, self.servers = threading.local(), []
+
+    def started(self, words, folder, stdin, seconds):
+        """A program of its own."""
+
+        def limits():
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        with open(stdin, "rb") as typed:
+            try:
+                done = subprocess.run(
+                    [self.program, *words],
+                    cwd=folder,
+                    env=environment(),
+                    stdin=typed,
+                    capture_output=True,
+                    timeout=seconds,
+                    preexec_fn=limits,
+                )
+            except subprocess.TimeoutExpired:
+                return Ended(None, b"", b"")
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def forked(self, words, folder, stdin, seconds):
+        if not self.library:
+            return self.started(words, folder, stdin, seconds)
+        # silc would only hand these on
+        program = self.program + ("-trainer" if words[:1] and words[0] in TRAINERS else "")
+        if not os.path.exists(program):
+            program = self.program
+        servers = self.own.__dict__.setdefault("servers", {})
+        if program not in servers:
+            servers[program] = Server(program, self.library, self.scratch)
+            self.servers.append(servers[program])
+        return servers[program].run(words, folder, stdin, seconds)
+
+    def close(self):
+        for server in self.servers:
+            server.close()
+
+
+def judge(done, folder, given):
+    """What was wrong with how it ended; None when nothing was."""
+    if done.code is None:
         return TOO_LONG
-    except (ValueError, OSError) as error:  # the words cannot be handed over at all
-        return None if "embedded null" in str(error) or isinstance(error, OSError) else str(error)
     said = done.stderr.decode("utf-8", "replace")
     told = done.stdout.decode("utf-8", "replace")
-    if done.returncode not in (0, 1, 2):
-        return f"ended with {done.returncode}: {said[-300:]}"
-    if done.returncode != 0 and "silc: " not in said:
-        return f"ended with {done.returncode} and said nothing: {said[-300:]}"
+    if done.code not in (0, 1, 2):
+        return f"ended with {done.code}: {said[-300:]}"
+    if done.code != 0 and not re.search("^silc: ", said, re.MULTILINE):
+        return f"ended with {done.code} and said nothing: {said[-300:]}"
     if "\x1b" in said.replace("\x1b[K", "") or "\x1b" in told:
         return f"printed an escape sequence: {said[-300:]!r} {told[-300:]!r}"
-    if done.returncode == 2:
+    if done.code == 2:
         for name, data in given.items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != data:
@@ -923,7 +1252,18 @@ def put(folder, files):
         (folder / name).write_bytes(data)
 
 
+def lay_out(folder, given):
+    """The files, and where standard input comes from."""
+    put(folder, {name: data for name, data in given.items() if name != TYPED})
+    if TYPED not in given:
+        return "/dev/null"
+    typed = folder.with_name(folder.name + ".typed")
+    typed.write_bytes(given[TYPED])
+    return typed
+
+
 def trial(silc, name, kinds, commands, scratch, findings, index, seed):
+    """(what was wrong, None when nothing; processor time [s])"""
     rng = random.Random(f"{seed}/{name}/{index}")
     folder = scratch / f"{name}_{index}"
     folder.mkdir()
@@ -937,47 +1277,60 @@ def trial(silc, name, kinds, commands, scratch, findings, index, seed):
             kind = kinds[name]
             given = {**kind.beside, kind.name: kind.mutate(kind.data, rng)}
             words = shlex.split(kind.command)
-        put(folder, given)
-        wrong = run_silc(silc, words, folder, given)
-        if wrong == TOO_LONG:
-            if line and asks_for_more(line, words):
-                return AS_ASKED
-            # a machine with other work is no finding
-            shutil.rmtree(folder)
-            put(folder, given)
-            wrong = run_silc(silc, words, folder, given, 5 * SECONDS)
+        files = {k: v for k, v in given.items() if k != TYPED}
+        try:
+            done = silc.forked(words, folder, lay_out(folder, given), SECONDS)
+        except OSError:
+            return None, 0  # the words cannot be handed over at all
+        wrong = judge(done, folder, files)
+        if wrong == TOO_LONG and line and asks_for_more(line, words):
+            return AS_ASKED, done.seconds
         if wrong:
+            # a program of its own; a machine with other work is no finding
+            shutil.rmtree(folder)
+            folder.mkdir()
+            alone = judge(
+                silc.started(words, folder, lay_out(folder, given), 5 * SECONDS), folder, files
+            )
+            if wrong == TOO_LONG and not alone:
+                return None, done.seconds
+            if not alone:
+                wrong += "\nnot seen again as a program of its own"
             kept = findings / f"{name}_{index}"
             shutil.rmtree(kept, ignore_errors=True)
             shutil.copytree(folder, kept, dirs_exist_ok=True)
-            put(kept, given)
+            lay_out(kept, given)
             (kept / "command.txt").write_text(
-                f"cd {kept} && {shlex.join([silc, *words])}\n{wrong}\n", errors="surrogateescape"
+                f"cd {kept} && {shlex.join([silc.program, *words])}\n{wrong}\n",
+                errors="surrogateescape",
             )
-            return f"{name} {index}: {wrong.strip()}\n  {kept}/command.txt"
-        return None
+            return f"{name} {index}: {wrong.strip()}\n  {kept}/command.txt", done.seconds
+        return None, done.seconds
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        folder.with_name(folder.name + ".typed").unlink(missing_ok=True)
 
 
 def check_sound(silc, name, kinds, commands, scratch):
-    """The sound ones first: a command that refuses them would find nothing."""
+    """The sound ones first: a command that refuses them would find nothing. A program of its own
+    and a fork must agree."""
     if name == "command":
         lines, given = commands
     else:
         lines, given = [kinds[name].command], {**kinds[name].beside, kinds[name].name: kinds[name].data}
     for k, line in enumerate(lines):
-        folder = scratch / f"sound_{name}_{k}"
-        folder.mkdir()
-        put(folder, given)
-        done = subprocess.run([silc, *shlex.split(line)], cwd=folder, capture_output=True, text=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        # a graph that was read and is no plain MLP has done its work
-        if name == "graph" and "is no plain MLP" in done.stderr:
-            continue
         ends = 1 if line in COMMANDS_WITHOUT_ROBOT else kinds[name].ends if name in kinds else 0
-        if done.returncode != ends:
-            sys.exit(f"{name}: the sound line is refused: {line}\n{done.stderr}")
+        for run in (silc.started, silc.forked):
+            folder = scratch / f"sound_{name}_{k}"
+            folder.mkdir()
+            done = run(shlex.split(line), folder, lay_out(folder, given), SECONDS)
+            shutil.rmtree(folder, ignore_errors=True)
+            # a graph that was read and is no plain MLP has done its work
+            if name == "graph" and b"is no plain MLP" in done.stderr:
+                continue
+            if done.code != ends:
+                said = done.stderr.decode("utf-8", "replace")
+                sys.exit(f"{name}: the sound line is refused: {line}\n{run.__name__}: {said}")
 
 
 def main():
@@ -993,36 +1346,52 @@ def main():
         "--findings", default="out/mutate", help="folder for what was found [out/mutate]"
     )
     arguments = parser.parse_args()
-    silc = str(pathlib.Path(arguments.silc).resolve())
+    program = str(pathlib.Path(arguments.silc).resolve())
     findings = pathlib.Path(arguments.findings).resolve()
+    library = pathlib.Path(program).with_name("fork_server.so")
+    if not library.exists():
+        print(f"no {library}: silc is loaded for every mutation, which takes several times as long")
+        library = None
 
     with tempfile.TemporaryDirectory(prefix="silc_mutate_") as made:
         scratch = pathlib.Path(made)
-        kinds = make_kinds(silc, scratch)
-        names = arguments.kinds.split(",") if arguments.kinds else [*kinds, "command"]
+        silc = Silc(program, library, scratch)
+        asked = arguments.kinds.split(",") if arguments.kinds else []
+        kinds = make_kinds(program, scratch, asked or ["command"])
+        names = asked or [*kinds, "command"]
         unknown = [name for name in names if name != "command" and name not in kinds]
         if unknown:
             sys.exit(f"no such kind: {', '.join(unknown)}; known: {', '.join(kinds)}, command")
-        commands = make_commands(silc, kinds, scratch) if "command" in names else ([], {})
+        commands = make_commands(kinds) if "command" in names else ([], {})
         for name in names:
             check_sound(silc, name, kinds, commands, scratch)
         found = 0
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for name in names:
+                began = time.monotonic()
                 tasks = [
                     pool.submit(
                         trial, silc, name, kinds, commands, scratch, findings, k, arguments.seed
                     )
                     for k in range(arguments.n)
                 ]
-                ends = [task.result() for task in tasks]
+                results = [task.result() for task in tasks]
+                ends = [end for end, _ in results]
                 wrong = [end for end in ends if end and end != AS_ASKED]
                 long = ends.count(AS_ASKED)
                 asked = f", {long} cut off that asked for more work than is done here" if long else ""
-                print(f"{name}: {arguments.n} mutations, {len(wrong)} findings{asked}", flush=True)
+                took = f"{time.monotonic() - began:.0f} s"
+                if library:
+                    used = sum(seconds for _, seconds in results) / max(1, arguments.n)
+                    took += f", {1e3 * used:.1f} ms of processor time each"
+                print(
+                    f"{name}: {arguments.n} mutations, {len(wrong)} findings{asked} ({took})",
+                    flush=True,
+                )
                 for text in wrong:
                     print("  " + text, flush=True)
                 found += len(wrong)
+        silc.close()
     return 1 if found else 0
 
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "silc/base/error.h"
 #include "silc/base/nan.h"
@@ -263,6 +264,7 @@ MomentCertificate CertifyMoment(const DenseNetwork& network,
 
 BoxRadii ParseBox(const std::string& text, BoxRadii radii) {
   std::size_t at = 0;
+  std::set<std::string> said;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string item = text.substr(at, end - at);
@@ -276,6 +278,7 @@ BoxRadii ParseBox(const std::string& text, BoxRadii radii) {
       for (const BoxKey& k : kBoxKeys) names.emplace_back(k.name);
       throw ConfigError("--box " + item + ": unknown quantity" + DidYouMean(key, names));
     }
+    if (!said.insert(key).second) throw ConfigError("--box: " + key + " is there twice");
     double value = kNan;
     if (equal != std::string::npos) {
       const char *begin = item.data() + equal + 1, *stop = item.data() + item.size();

@@ -229,6 +229,7 @@ TEST(Certificate, WrongBoxesAreAnswered) {
   EXPECT_EQ(message("joint_pos=0.01,gravity=0"), "");
   EXPECT_EQ(message("joint_po=0.01"),
             "--box joint_po=0.01: unknown quantity; did you mean joint_pos?");
+  EXPECT_EQ(message("gravity=0,joint_pos=0.01,gravity=1"), "--box: gravity is there twice");
   for (const char* wrong : {"gravity", "gravity=", "gravity=-1", "gravity=nan", "gravity=0.1x"}) {
     EXPECT_NE(message(wrong).find("a radius is a number of at least 0 [1]"), std::string::npos)
         << wrong << ": " << message(wrong);

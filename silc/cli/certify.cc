@@ -49,7 +49,7 @@ BoxRadii RadiiFrom(const CertifyArguments& args, const TrainingNotes& notes) {
 }
 
 void RunCertify(const CertifyArguments& args) {
-  RequireWritable("--json", args.json);
+  RequireWritable({{"--json", args.json}}, {args.policy, args.run.states});
   CertifyOptions options = args.options;
   if (args.mode) ReadPlainBudget(*args.mode);
   const PolicyCommand command = CommandFrom(args.command);

@@ -345,8 +345,7 @@ void Tell(const Experiment& experiment,
 }
 
 void Run(const Experiment& experiment, const EvalArguments& args) {
-  RequireWritable("--json", args.json);
-  RequireWritable("--plot", args.plot);
+  RequireWritable({{"--json", args.json}, {"--plot", args.plot}}, args.policies);
   ExperimentOptions options = args.options;
   if (options.threads <= 0) {
     options.threads = HardwareThreads();

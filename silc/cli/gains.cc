@@ -97,7 +97,7 @@ void Run(GainsArguments args) {
   if (!named) {
     args.name = args.write.empty() ? "budget" : std::filesystem::path(args.write).stem().string();
   }
-  RequireWritable("--write", args.write);
+  RequireWritable({{"--write", args.write}}, {args.robot});
   CheckName(args.name, named || args.write.empty() ? "--name" : "--write");
   const RobotModel robot = RobotModel::Load(args.robot);
   for (const GainSet& known : robot.spec().gains) {

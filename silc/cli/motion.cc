@@ -73,7 +73,7 @@ std::string MotionSvg(const MotionClip& clip, const RobotModel& robot) {
 }
 
 void Inspect(const MotionArguments& args) {
-  RequireWritable("--plot", args.plot);
+  RequireWritable({{"--plot", args.plot}}, {args.file, args.robot});
   const RobotModel robot = RobotModel::Load(args.robot);
   const MotionClip clip = ReadMotion(args.file, robot);
   fmt::print("{}", Printable(DescribeMotion(clip, robot)));

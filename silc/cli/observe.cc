@@ -95,10 +95,8 @@ ObservationRun Watch(const ObserveArguments& args,
 }
 
 void Observe(const ObserveArguments& args) {
-  for (const auto& [option, path] :
-       {std::pair("--json", args.json), {"--csv", args.csv}, {"--plot", args.plot}}) {
-    RequireWritable(option, path);
-  }
+  RequireWritable({{"--json", args.json}, {"--csv", args.csv}, {"--plot", args.plot}},
+                  {args.policy, args.states, args.robot, args.layout, args.gains});
   if (args.mode) ReadPlainBudget(*args.mode);  // a wrong one is told before any work begins
   const RobotModel robot = RobotModel::Load(args.robot);
   if (!args.shake.empty() && ParsePoint(args.shake) != Push::Point::kCom && !robot.has_hands()) {

@@ -58,8 +58,7 @@ void Sim(SimArguments args) {
   }
   if (!args.push.empty()) ParsePush(args.push, &args.sim);
   if (args.backend != "both") args.sim.backends = {args.backend};
-  RequireWritable("--csv", args.csv);
-  RequireWritable("--plot", args.plot);
+  RequireWritable({{"--csv", args.csv}, {"--plot", args.plot}}, {args.sim.robot});
   const std::vector<SimTrace> traces = RunSim(args.sim);
   std::string faults;
   for (const SimTrace& trace : traces) {

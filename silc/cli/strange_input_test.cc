@@ -132,6 +132,25 @@ TEST_F(StrangeInput, APolicyWithABudgetThatNobodyCouldReadIsNotExported) {
   Expect("export " + policy + " " + Path("out.onnx") + " --mode compliance", 0, "wrote ");
 }
 
+// A result in the place of the policy it is of, or of another result, would be the only one left.
+TEST_F(StrangeInput, AResultDoesNotTakeThePlaceOfWhatIsRead) {
+  const std::string policy = Write("p.onnx"), before = ReadFile(Path("p.onnx"));
+  const std::string read = ": is a file that is read here; name another";
+  Expect("observe " + policy + " --json " + policy, 2, "--json " + Path("p.onnx") + read);
+  Expect("observe " + policy + " --plot " + Path("./q/../p.onnx"), 2, "there is no folder");
+  Expect("observe " + policy + " --plot " + Path("./p.onnx"), 2, read);
+  Expect("certify " + policy + " --json " + policy, 2, read);
+  Expect("eval stand --policy " + policy + " --json " + policy, 2, read);
+  fs::create_symlink(Path("p.onnx"), Path("link"));
+  Expect("observe " + policy + " --csv " + Path("link"), 2, read);
+  const std::string o = Path("o");
+  Expect("observe " + policy + " --json " + o + " --csv " + o,
+         2,
+         "--csv " + o + ": is where --json is written; name another");
+  EXPECT_FALSE(fs::exists(o));
+  EXPECT_EQ(ReadFile(Path("p.onnx")), before);
+}
+
 TEST_F(StrangeInput, GainsThatNobodyCouldReadAreNotWritten) {
   const std::string file = Path("g.yaml");
   Expect("gains --mode compliance --effort-share 100 --max-frequency 0.1 --write " + file,

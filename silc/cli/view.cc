@@ -17,6 +17,7 @@
 #include "silc/cli/layout_option.h"
 #include "silc/cli/mode_option.h"
 #include "silc/cli/number.h"
+#include "silc/cli/output_path.h"
 #include "silc/cli/progress.h"
 #include "silc/cli/verbs.h"
 #include "silc/view/export_html.h"
@@ -134,6 +135,9 @@ void RunView(const ViewArguments& args) {
     CheckToken(options.server.token);
   }
 
+  std::vector<std::string> inputs = options.simulation.policies;
+  inputs.insert(inputs.end(), {args.states, args.robot, args.layout});
+  RequireWritable({{"--export", args.export_to}}, inputs);
   if (!args.states.empty()) {
     if (policies.size() != 1 || args.policies.empty()) {
       throw ConfigError("silc view --states: name the one POLICY that made these states");

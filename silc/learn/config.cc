@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 
 #include "silc/base/check.h"
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/base/nearest.h"
 
 namespace silc {
@@ -59,6 +62,17 @@ class Fields {
                          value->clear();
                          for (int i = 0; i < node.size(); ++i) {
                            value->push_back(node[i].AsIntIn(1, 65536));
+                         }
+                         // the policy that comes of it has to be read again
+                         for (std::size_t i = 1; i < value->size(); ++i) {
+                           if (std::int64_t{(*value)[i - 1]} * (*value)[i] <= kMaxTensorElements)
+                             continue;
+                           node.Fail(
+                               fmt::format("layers of {} and {} have more than {} weights "
+                                           "between them, the limit of an ONNX file's tensor",
+                                           (*value)[i - 1],
+                                           (*value)[i],
+                                           kMaxTensorElements));
                          }
                        },
                        [=] { return fmt::format("[{}]", fmt::join(*value, ", ")); }});

@@ -68,6 +68,16 @@ TEST(LearnConfig, RefusesWhatIsNoValue) {
   EXPECT_NE(OverrideError("learn.epochs=many").find("learn.epochs"), std::string::npos);
 }
 
+// A training of hours would end with a policy that nothing reads.
+TEST(LearnConfig, LayersThatNoPolicyFileHoldsAreRefused) {
+  EXPECT_EQ(ErrorOf("learn: {actor_hidden: [4096, 4096]}\n"), "");
+  EXPECT_EQ(
+      ErrorOf("learn: {actor_hidden: [8, 4096, 4097]}\n"),
+      "run.yaml:1: learn.actor_hidden: layers of 4096 and 4097 have more than 16777216 weights "
+      "between them, the limit of an ONNX file's tensor");
+  EXPECT_NE(OverrideError("learn.actor_hidden=[65536, 65536]"), "");
+}
+
 TEST(LearnConfig, AMethodBringsItsDefaultsAndTheFileHasTheLastWord) {
   LearnConfig config;
   ReadLearnConfig(YamlNode::Parse("penalty: {lambda: 3, method: lcp}", "run.yaml"), &config);

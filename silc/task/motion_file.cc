@@ -169,6 +169,21 @@ MotionClip ReadMotion(const std::string& path, const RobotModel& robot) {
   throw ConfigError(path + ": a motion is a .csv or a .npz (mjlab or AMASS)");
 }
 
+std::vector<MotionClip> ReadMotions(const std::vector<std::string>& paths,
+                                    const RobotModel& robot,
+                                    std::int64_t most) {
+  std::vector<MotionClip> clips;
+  std::int64_t frames = 0;
+  for (const std::string& path : paths) {
+    clips.push_back(ReadMotion(path, robot));
+    if ((frames += clips.back().frames) > most) {
+      throw ConfigError(
+          fmt::format("{}: with it the motions have more than {} frames", path, most));
+    }
+  }
+  return clips;
+}
+
 std::string DescribeMotion(const MotionClip& clip, const RobotModel& robot) {
   std::string text = fmt::format("{}: {}, {} frames at {:g} per second, {:.2f} s\n",
                                  clip.file,

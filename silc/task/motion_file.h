@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "silc/base/limits.h"
 #include "silc/task/arm_reference.h"
 
 namespace silc {
@@ -39,6 +41,13 @@ struct MotionClip {
 MotionClip ReadMotion(const std::string& path, const RobotModel& robot);
 MotionClip ParseMotionCsv(std::string_view text, const std::string& file, const RobotModel& robot);
 MotionClip ParseMotionNpz(std::string_view bytes, const std::string& file, const RobotModel& robot);
+
+/// All of a training's motions, in the order of their files. Throws ConfigError as ReadMotion()
+/// does, and, naming the file, once they have more than `most` frames together: no more than that
+/// and one file are ever kept.
+std::vector<MotionClip> ReadMotions(const std::vector<std::string>& paths,
+                                    const RobotModel& robot,
+                                    std::int64_t most = kMaxMotionTable);
 
 /// What `silc motion inspect` prints: format, frames, rate, duration, and per arm joint range and
 /// largest speed, with those beyond the joint's limit marked.

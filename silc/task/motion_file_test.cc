@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "silc/base/error.h"
+#include "silc/base/file.h"
 #include "silc/base/rng.h"
 #include "silc/npz/npz.h"
 #include "silc/npz/zip.h"
@@ -177,19 +179,34 @@ TEST(MotionLibrary, ResamplesToTheControlPeriod) {
   EXPECT_EQ(MotionLibrary().num_clips(), 0);
 }
 
-// A file of 0.2 MB: a million frames, zeros, of a second each.
+// Two files of 0.1 MB, zeros, at a frame per second: each alone may be trained with.
 TEST(MotionLibrary, FramesWithoutEndAreRefused) {
   MotionClip clip{.file = "slow", .format = "mjlab", .joints = G1().num_joints(), .fps = 1};
-  clip.frames = 200'000;
+  clip.frames = 100'000;
   clip.q.resize(static_cast<std::size_t>(clip.frames) * static_cast<std::size_t>(clip.joints));
-  try {
-    const MotionLibrary library({clip}, 0.02, G1().spec());
-    FAIL() << "made";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("slow: with it the motions have more than 8388608"),
-              std::string::npos)
-        << error.what();
-  }
+  MotionClip last = clip;
+  last.file = "last";
+  EXPECT_EQ(ErrorOf([&] {
+              MotionLibrary({clip, last}, 0.02, G1().spec());
+            }),
+            "last: with it the motions have more than 8388608 frames of 0.02 s");
+}
+
+// Each file is read before the next, and the sum is looked at after each: what is kept is bounded.
+TEST(ReadMotions, TheFramesOfAllFilesAreCounted) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "silc_three_frames.csv").string();
+  WriteFileAtomically(path, Row() + Row() + Row());
+  const std::vector<std::string> paths(3, path);
+  EXPECT_EQ(ReadMotions(paths, G1(), 9).size(), 3u);
+  EXPECT_EQ(ErrorOf([&] { ReadMotions(paths, G1(), 8); }),
+            path + ": with it the motions have more than 8 frames");
+  // the file that is too much is the last one that is opened
+  EXPECT_EQ(ErrorOf([&] {
+              ReadMotions({path, path, "gone.csv"}, G1(), 5);
+            }),
+            path + ": with it the motions have more than 5 frames");
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -490,17 +490,13 @@ LocoVecEnvOptions EnvOptionsOf(const TrainConfig& config) {
   if (IsBounded(config)) env.budget = config.budget.command;
   if (!config.motions.empty()) {
     const RobotModel robot = RobotModel::Load(config.robot);
-    std::vector<MotionClip> clips;
-    std::int64_t frames = 0;
+    std::vector<std::string> paths;
     for (const InputFile& file : config.motions) {
       file.Check("Put the file back, or begin a new run with --motions.");
-      clips.push_back(ReadMotion(file.path, robot));
-      if ((frames += clips.back().frames) > kMaxMotionTable) {
-        throw ConfigError(fmt::format(
-            "{}: with it the motions have more than {} frames", file.path, kMaxMotionTable));
-      }
+      paths.push_back(file.path);
     }
-    env.motions = MotionLibrary(clips, robot.spec().control_period, robot.spec());
+    env.motions =
+        MotionLibrary(ReadMotions(paths, robot), robot.spec().control_period, robot.spec());
   }
   return options;
 }

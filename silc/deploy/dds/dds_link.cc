@@ -5,13 +5,18 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "dds/dds.h"
+#include "dds/ddsrt/log.h"
 #include "silc/base/error.h"
+#include "silc/base/utf8.h"
 #include "unitree_hg.h"
 
 namespace silc {
@@ -62,6 +67,13 @@ std::string CycloneConfig(const DdsOptions& options) {
          "</Discovery></Domain></CycloneDDS>";
 }
 
+// What Cyclone says of its own accord goes to standard error as everything of silc does.
+void SayOfCyclone(void* /*unused*/, const dds_log_data_t* said) {
+  std::string_view text(said->message, said->size);
+  while (text.ends_with('\n') || text.ends_with('\0')) text.remove_suffix(1);
+  std::fputs(("silc: DDS: " + Printable(text) + "\n").c_str(), stderr);
+}
+
 // A domain is made once in a process and kept to its end.
 void NeedDomain(const DdsOptions& options) {
   for (const char c : options.network) {
@@ -77,6 +89,7 @@ void NeedDomain(const DdsOptions& options) {
     if (found->second == options.network) return;
     throw RunError("DDS: domain " + std::to_string(options.domain) + " is on another interface");
   }
+  dds_set_log_sink(SayOfCyclone, nullptr);
   Made(dds_create_domain(static_cast<dds_domainid_t>(options.domain),
                          CycloneConfig(options).c_str()),
        ("domain " + std::to_string(options.domain) + " on '" + options.network + "'").c_str());

@@ -2,6 +2,7 @@
 #include "silc/policy/onnx/writer.h"
 
 #include <bit>
+#include <cstddef>
 #include <vector>
 
 #include "silc/base/check.h"
@@ -118,6 +119,40 @@ const char* ActivationName(Activation activation) {
   return "Identity";
 }
 
+std::string LayerName(std::size_t branch, std::size_t layer) {
+  return "actor." + std::to_string(branch) + "." + std::to_string(layer);
+}
+
+// Throws ConfigError where the file could not be read again: its limits are the reader's.
+void NeedReadable(const MlpNetwork& network,
+                  const std::map<std::string, std::string>& metadata,
+                  OnnxWeights weights) {
+  constexpr auto kMost = static_cast<std::size_t>(kMaxTensorElements);
+  std::size_t bytes = 0, words = 0;
+  for (const InputStep& step : network.prefix) bytes += step.operand.size() * sizeof(float);
+  for (std::size_t b = 0; b < network.branches.size(); ++b) {
+    for (std::size_t l = 0; l < network.branches[b].size(); ++l) {
+      const MlpLayer& layer = network.branches[b][l];
+      if (layer.weight.size() > kMost) {
+        throw ConfigError(LayerName(b, l) + ".weight: " + std::to_string(layer.weight.size()) +
+                          " numbers, more than the limit of " + std::to_string(kMost) +
+                          " that one tensor is read with");
+      }
+      bytes += layer.weight.size() * (weights == OnnxWeights::kHalf ? 2 : 4);
+      bytes += layer.bias.size() * sizeof(float);
+    }
+  }
+  if (bytes > kMaxOnnxBytes) {
+    throw ConfigError("weights of " + std::to_string(bytes) + " bytes, more than the limit of " +
+                      std::to_string(kMaxOnnxBytes) + " that an ONNX file is read with");
+  }
+  for (const auto& [key, value] : metadata) words += key.size() + value.size();
+  if (words > kMaxMetadataBytes) {
+    throw ConfigError("metadata of " + std::to_string(words) + " bytes, more than the limit of " +
+                      std::to_string(kMaxMetadataBytes) + " that it is read with");
+  }
+}
+
 }  // namespace
 
 std::string SerializeOnnx(const MlpNetwork& network,
@@ -127,16 +162,7 @@ std::string SerializeOnnx(const MlpNetwork& network,
                           OnnxWeights weights) {
   network.Check();
   SILC_CHECK(!input.empty() && !output.empty() && input != output);
-  std::size_t bytes = 0;
-  for (const auto& layers : network.branches) {
-    for (const MlpLayer& layer : layers) {
-      bytes += layer.weight.size() * (weights == OnnxWeights::kHalf ? 2 : 4);
-    }
-  }
-  if (bytes > kMaxOnnxBytes) {
-    throw ConfigError("weights of " + std::to_string(bytes) + " bytes, more than the limit of " +
-                      std::to_string(kMaxOnnxBytes) + " that an ONNX file is read with");
-  }
+  NeedReadable(network, metadata, weights);
   pb::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("silc");
@@ -170,7 +196,7 @@ std::string SerializeOnnx(const MlpNetwork& network,
     std::string h = x;
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const MlpLayer& layer = layers[l];
-      const std::string name = "actor." + std::to_string(b) + "." + std::to_string(l);
+      const std::string name = LayerName(b, l);
       const bool ends = l + 1 == layers.size() && !several;
       const bool linear = layer.activation == Activation::kNone;
       writer.Weight(name + ".weight", {layer.outputs, layer.inputs}, layer.weight, weights);
@@ -201,9 +227,9 @@ std::string SerializeOnnx(const MlpNetwork& network,
     entry->set_key(key);
     entry->set_value(value);
   }
-  // a message of protobuf has at most 2 GiB
+  // protobuf refuses more than 2 GiB, which NeedReadable() has refused long before
   std::string text;
-  if (!model.SerializeToString(&text)) throw RunError("the network could not be written as ONNX");
+  SILC_CHECK(model.SerializeToString(&text));
   return text;
 }
 

@@ -17,7 +17,8 @@ enum class OnnxWeights {
 
 /// The bytes of an ONNX file (opset 13) that holds the network, float32 [1, inputs] → [1, outputs],
 /// and the metadata beside it. The same network and metadata give the same bytes. Throws
-/// ConfigError that names the layer when a weight does not fit float16.
+/// ConfigError where ParseOnnx() could not read it again (a tensor, the file or the metadata is too
+/// large), and, naming the layer, where a weight does not fit float16.
 std::string SerializeOnnx(const MlpNetwork& network,
                           const std::string& input,
                           const std::string& output,

@@ -6,9 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "silc/base/error.h"
+#include "silc/base/limits.h"
 #include "silc/policy/onnx/reader.h"
 #include "silc/policy/policy.h"
 #include "silc/policy/policy_metadata.h"
@@ -59,22 +63,62 @@ TEST(OnnxWriter, AWeightBeyondFloat16IsRefusedByItsLayersName) {
   }
 }
 
-// Nothing would read it, and protobuf writes nothing at all beyond 2 GiB.
-TEST(OnnxWriter, ANetworkTooLargeToBeReadAgainIsNotWritten) {
-  constexpr int kWide = 1 << 13;
+// A layer of zeros.
+MlpLayer Zeros(int inputs, int outputs) {
+  const auto n = static_cast<std::size_t>(inputs), m = static_cast<std::size_t>(outputs);
+  return {.inputs = inputs,
+          .outputs = outputs,
+          .weight = std::vector<float>(n * m),
+          .bias = std::vector<float>(m)};
+}
+
+std::string RefusalOf(const MlpNetwork& network,
+                      const std::map<std::string, std::string>& metadata,
+                      OnnxWeights weights) {
+  try {
+    SerializeOnnx(network, "obs", "actions", metadata, weights);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "written";
+}
+
+// Nothing would read it again, and protobuf ends the program or writes nothing beyond 2 GiB. In
+// half precision the file may be small enough and the tensor is not.
+TEST(OnnxWriter, ATensorTooLargeToBeReadAgainIsNotWritten) {
+  constexpr int kWide = 1 << 12;
   MlpNetwork network;
   network.inputs = kWide;
-  network.branches = {{{.inputs = kWide,
-                        .outputs = kWide + 1,
-                        .weight = std::vector<float>(std::size_t{kWide} * (kWide + 1)),
-                        .bias = std::vector<float>(kWide + 1)}}};
-  try {
-    SerializeOnnx(network, "obs", "actions", {}, OnnxWeights::kFloat);
-    FAIL() << "written";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("more than the limit of 268435456"), std::string::npos)
-        << error.what();
+  network.branches = {{Zeros(kWide, kWide + 1)}};
+  for (const OnnxWeights weights : {OnnxWeights::kFloat, OnnxWeights::kHalf}) {
+    EXPECT_EQ(RefusalOf(network, {}, weights),
+              "actor.0.0.weight: 16781312 numbers, more than the limit of 16777216 that one tensor "
+              "is read with");
   }
+}
+
+// Each tensor is within its limit, the weights together just so; biases count, too.
+TEST(OnnxWriter, ANetworkTooLargeToBeReadAgainIsNotWritten) {
+  constexpr int kWide = 1 << 12;
+  MlpNetwork network;
+  network.inputs = kWide;
+  network.branches = {std::vector<MlpLayer>(4, Zeros(kWide, kWide))};
+  EXPECT_EQ(
+      RefusalOf(network, {}, OnnxWeights::kFloat),
+      "weights of 268500992 bytes, more than the limit of 268435456 that an ONNX file is read "
+      "with");
+}
+
+TEST(OnnxWriter, MetadataTooLargeToBeReadAgainIsNotWritten) {
+  Rng rng(5);
+  const MlpNetwork network = RandomTwoActors(&rng, 7, 5, 4);
+  // an 'f' begins no entry of a file: the reader, who counts them unread, sees one text
+  std::map<std::string, std::string> metadata = {{"a", std::string(kMaxMetadataBytes - 1, 'f')}};
+  const std::string bytes = SerializeOnnx(network, "obs", "actions", metadata);
+  EXPECT_EQ(ParseOnnx(bytes, "p").metadata, metadata);
+  metadata["b"] = "";
+  EXPECT_EQ(RefusalOf(network, metadata, OnnxWeights::kFloat),
+            "metadata of 4194305 bytes, more than the limit of 4194304 that it is read with");
 }
 
 // A float16's value from its definition.
