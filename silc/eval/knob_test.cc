@@ -183,6 +183,7 @@ TEST(Knob, MeasuresWhatACommandChanges) {
   bool told = false;
   for (const std::string& note : r.notes) {
     told = told || note.find("in 4 of 18 steps of the command the stiffness changed by less") == 0;
+    EXPECT_EQ(note.find("the robot fell in"), std::string::npos) << "while the values were told";
   }
   EXPECT_TRUE(told);
 }
@@ -193,26 +194,22 @@ TEST(Knob, MomentsLostToAFallAreOverTheBudget) {
   const metric::KnobMetrics& m = metric::Knob();
   ExperimentOptions options = KnobOptions();
   options.values = 2;
-  const auto run = [&](bool falls) {
-    return FindExperiment("knob").run(GatedStand(robot, falls), options, Progress{});
-  };
-  const ExperimentResult stands = run(false), falls = run(true);
-  EXPECT_EQ(falls.Value(m.walking.falls), 100);
-  EXPECT_EQ(falls.Value(m.standing.falls), 0);
+  const ExperimentResult r =
+      FindExperiment("knob").run(GatedStand(robot, true), options, Progress{});
+  EXPECT_EQ(r.Value(m.walking.falls), 100);
+  EXPECT_EQ(r.Value(m.standing.falls), 0);
   for (const auto* point : {&m.com, &m.hand_on_base}) {
-    EXPECT_EQ(falls.Value(point->within_walking), 0);
-    // standing it is the same robot
-    EXPECT_EQ(falls.Value(point->within_standing), stands.Value(point->within_standing));
-    EXPECT_NEAR(falls.Value(point->most.x), stands.Value(point->most.x), 1e-6);
+    EXPECT_EQ(r.Value(point->within_walking), 0);
+    // standing it is measured all the same
+    EXPECT_GT(r.Value(point->most.x), 0);
+    EXPECT_FALSE(std::isnan(r.Value(point->within_standing)));
   }
-  const auto told = [](const ExperimentResult& r) {
-    for (const std::string& note : r.notes) {
-      if (note.find("walking, the robot fell in 4 of 4 trials") == 0) return true;
-    }
-    return false;
-  };
-  EXPECT_TRUE(told(falls));
-  EXPECT_FALSE(told(stands));
+  bool told = false;
+  for (const std::string& note : r.notes) {
+    told = told || note.find("walking, the robot fell in 4 of 4 trials") == 0;
+    EXPECT_NE(note.find("standing, the robot fell"), 0u) << note;
+  }
+  EXPECT_TRUE(told);
 }
 
 TEST(Knob, NeedsAPolicyThatIsTold) {
