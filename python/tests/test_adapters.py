@@ -643,7 +643,7 @@ def test_rsl_rl_trains_with_the_penalty_and_sigma_falls(tmp_path):
     assert again.alg.penalty.iteration == runner.alg.penalty.iteration == 2
 
 
-def test_an_actor_that_sees_more_than_the_channels_describe_is_named():
+def test_an_rsl_rl_actor_that_sees_more_than_the_channels_describe_is_named():
     pytest.importorskip("rsl_rl", reason="rsl_rl is not installed; ./dev test-python installs it")
     sys.path.insert(0, str(EXAMPLES))
     import rsl_rl_springs
