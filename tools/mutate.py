@@ -1009,7 +1009,6 @@ COMMANDS_THAT_TRAIN = [
     "observe told.onnx --budget com=400,hands=200,null_space=100 --json o.json",
     "observe told.onnx --mode soft --budget com=400",
     "export told.onnx out.onnx --mode command",
-    "eval knob --policy told.onnx --episodes 1 --seed 1 --threads 1",
     "train g1-stand --preset quick --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
     "train g1-stand --preset quick --method silc --mode command --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new",
     "train g1-stand --preset quick --method silc --mode firm --envs 2 --iterations 1 --max-seconds 5 --threads 1 --out new learn.penalty.frequencies=[1,2.5]",
