@@ -32,9 +32,9 @@ std::string Folder(const std::string& name) {
   return path.string();
 }
 
-TrainConfig Small(const std::string& method) {
+TrainConfig Small(const std::string& method, const std::string& preset = "quick") {
   return ResolveTrainConfig({.task = "g1-stand",
-                             .preset = "quick",
+                             .preset = preset,
                              .method = method,
                              .envs = 32,
                              .overrides = {"learn.iterations=3",
@@ -524,7 +524,7 @@ TEST(TrainConfig, ATaskMayNameItsLayout) {
 TEST(TrainConfig, ATaskMayNameItsGains) {
   const RobotSpec g1 = ReadRobotSpec(FindRobotFile("g1"));
   const GainSet &mjlab = g1.Gains("mjlab"), &falcon = g1.Gains("falcon");
-  const TrainConfig plain = Small("silc");
+  const TrainConfig plain = Small("silc", "");  // the preset quick names its gains
   EXPECT_FALSE(plain.gains);
   EXPECT_EQ(ToYaml(plain).find("gains:"), std::string::npos);
 
