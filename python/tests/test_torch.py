@@ -199,10 +199,13 @@ def check_case(samples, name, wrap=lambda actor: actor):
     result, gradient = run_case(samples, name, wrap)
     # float32: two BLAS round differently, and Gram matrices square the condition. A gradient is then
     # up to 2e-5 from the one in double, the trainer's and this one. Seen between the two: 1e-7 with
-    # the trainer's own PyTorch, 1.2e-5 with 2.15 (values 1e-6); in double 2e-14
+    # the trainer's own PyTorch, 1.2e-5 with 2.15 (values 1e-6); in double 2e-14. ν of frequencies is
+    # a difference of larger numbers: 3e-5 with 2.15
     double = name.startswith("float64")
     tolerance = 1e-9 if double else 1e-5
-    gradient_tolerance = tolerance if double or torch.__version__.startswith("1.13") else 3e-5
+    alike = double or torch.__version__.startswith("1.13")
+    gradient_tolerance = tolerance if alike else 3e-5
+    tolerances = {"frequency_sigma": tolerance, "frequency_driving": tolerance if alike else 1e-4}
     assert relative(result.value, expected["value"]) < tolerance
     # samples left out have σ = 0 of a zero matrix here and there
     ok = np.asarray(expected["ok"]).astype(bool)
@@ -210,11 +213,11 @@ def check_case(samples, name, wrap=lambda actor: actor):
     assert relative(result.sigma[torch.from_numpy(ok)], expected["sigma"][ok]) < tolerance
     if "loop_norm" in expected:
         assert relative(result.loop_norm, expected["loop_norm"]) < tolerance
-    for name_of in ("frequency_sigma", "frequency_driving"):
+    for name_of, within in tolerances.items():
         found = getattr(result, name_of)
         assert (found is None) == (name_of not in expected)
         if found is not None:
-            assert relative(found[torch.from_numpy(ok)], expected[name_of][ok]) < tolerance
+            assert relative(found[torch.from_numpy(ok)], expected[name_of][ok]) < within
     assert relative(gradient, expected["gradient"]) < gradient_tolerance
     return float(expected["value"])
 
