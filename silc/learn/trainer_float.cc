@@ -85,8 +85,9 @@ class Trainer::Impl::Float : public WithoutTape {
       int k, std::int64_t at, int rows, float* row, FloatWorkspace* workspace) const;
   // one sample's part of a mini-batch of all processes
   float ShareOfSample() const {
-    const std::int64_t B = order_.size(0) / trainer_.config.mini_batches;
-    return 1.0f / float(B / trainer_.own_groups * trainer_.groups);
+    const std::int64_t own = order_.size(0) / trainer_.config.mini_batches;
+    const std::int64_t all = own / trainer_.own_groups * trainer_.groups;
+    return 1.0f / static_cast<float>(all);
   }
   void PenaltyGradients(
       int m, int piece, const Tensor& signs, const Pressure& pressure, ChunkResult* result);
