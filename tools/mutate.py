@@ -681,26 +681,32 @@ def has_dds(silc):
     return "without Cyclone DDS" not in done.stderr
 
 
+RESUME = "train --resume run --iterations 1 --threads 1"
+
+
+def rest_of_run(files, name):
+    """The other files of a run, where the command looks for them."""
+    return {"run/" + k: v for k, v in files.items() if k != name}
+
+
 def more_training_kinds(silc, scratch, small, files, checkpoint):
     """What the trainer reads beside the run that it goes on with."""
     read = lambda path: (ROOT / path).read_bytes()
     train = f"train g1-stand --preset quick {small}"
-    beside = lambda name: {"run/" + k: v for k, v in files.items() if k != name}
     init = train + " --init run --out none"
-    resume = "train --resume run --iterations 1 --threads 1"
     kinds = {
         "init_checkpoint": Kind(
             "run/" + checkpoint,
             files[checkpoint],
             init,
             mutate=mutate_checkpoint,
-            beside=beside(checkpoint),
+            beside=rest_of_run(files, checkpoint),
         ),
         "init_config": Kind(
-            "run/config.yaml", files["config.yaml"], init, beside=beside("config.yaml")
+            "run/config.yaml", files["config.yaml"], init, beside=rest_of_run(files, "config.yaml")
         ),
         "config_checksums": Kind(
-            "run/config.crc32c", files["config.crc32c"], resume, beside=beside("config.crc32c")
+            "run/config.crc32c", files["config.crc32c"], RESUME, beside=rest_of_run(files, "config.crc32c")
         ),
     }
     # networks that are the average of the last iterations' have more blobs
@@ -711,7 +717,7 @@ def more_training_kinds(silc, scratch, small, files, checkpoint):
     kinds["averaged_checkpoint"] = Kind(
         name,
         averaged.pop(name),
-        resume,
+        RESUME,
         mutate=mutate_checkpoint,
         beside=averaged,
     )
@@ -903,41 +909,39 @@ def make_kinds(silc, scratch, names):
         make(silc, f"train g1-stand --preset quick {small} --out {run}")
         files = files_below(run, "")
         checkpoint = next(name for name in files if name.endswith(".silc"))
-        without = lambda name: {"run/" + k: v for k, v in files.items() if k != name}
-        resume = "train --resume run --iterations 1 --threads 1"
         kinds.update(more_training_kinds(silc, scratch, small, files, checkpoint))
         kinds.update(
             {
                 "checkpoint": Kind(
                     "run/" + checkpoint,
                     files[checkpoint],
-                    resume,
+                    RESUME,
                     mutate=mutate_checkpoint,
-                    beside=without(checkpoint),
+                    beside=rest_of_run(files, checkpoint),
                 ),
                 "resumed_config": Kind(
                     "run/config.yaml",
                     files["config.yaml"],
-                    resume,
-                    beside=without("config.yaml"),
+                    RESUME,
+                    beside=rest_of_run(files, "config.yaml"),
                 ),
                 "resumed_metrics": Kind(
                     "run/metrics.jsonl",
                     files["metrics.jsonl"],
                     "train --resume run --iterations 2 --threads 1",
-                    beside=without("metrics.jsonl"),
+                    beside=rest_of_run(files, "metrics.jsonl"),
                 ),
                 "run_config": Kind(
                     "run/config.yaml",
                     files["config.yaml"],
                     "runs run",
-                    beside=without("config.yaml"),
+                    beside=rest_of_run(files, "config.yaml"),
                 ),
                 "metrics": Kind(
                     "run/metrics.jsonl",
                     files["metrics.jsonl"],
                     "runs run",
-                    beside=without("metrics.jsonl"),
+                    beside=rest_of_run(files, "metrics.jsonl"),
                 ),
                 "sweep": Kind(
                     "s.yaml", read("configs/sweep.yaml"), "sweep s.yaml --list --out none"
